@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-# Worker processes of the test runs (a number, or auto: one per core).
-JOBS ?= auto
+# Worker processes of the test runs: one more than there are cores, for some tests wait.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
 # Further arguments for pytest and for the benchmark.
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -22,7 +22,7 @@ help:
 	@echo "make up         start everything: both MPC nodes, gateway, REST node, JupyterLab"
 	@echo "make serve      the same without JupyterLab (SERVE_ARGS=--network=seoul,..., see mpcsim serve -h)"
 	@echo "make install    build $(VENV) from requirements.lock (PYTHON=... picks the interpreter)"
-	@echo "make test       run the fast tests (4 minutes on two cores)"
+	@echo "make test       run the fast tests (3 minutes on two cores)"
 	@echo "make affected   run those that a change since SINCE=main may break"
 	@echo "make soak       run the deep tests (AREA=gateway,... SOAK_MINUTES=20 SOAK_SEED=...)"
 	@echo "make check      ruff check, ruff format --check, mypy"

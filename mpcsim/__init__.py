@@ -20,7 +20,7 @@ _HOMES = dict.fromkeys(("Network", "Scenario", "Simulation"), "mpcsim.sim")
 
 
 def __getattr__(name: str) -> object:
-    # The front door, opened only when somebody comes in: the protocols do without it.
+    # Imported on first use: the protocols do without the simulator.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'mpcsim' has no attribute {name!r}")

@@ -1,13 +1,13 @@
-"""The four families of failure.
+"""Errors of the package, in four families.
 
 ``UsageError``
-    The caller's mistake: raised before anything is sent.
+    A mistake of the caller: raised before anything is sent.
 ``Aborted``
-    A peer's fault: an outcome of a protocol run, never raised at the caller. It names the reason,
-    where it was found (``Where``), whose messages it is about, the culprits, how strong the blame
-    is, and what to do next. All of it is data; sentences are made here, by ``str``.
-waiting
-    Nobody's fault: see ``Waiting`` in ``mpcsim.protocols.engine``.
+    A fault of a peer: an outcome of a protocol run, never raised at the caller. It names the
+    reason, the place it was found at (``Where``), the senders of the messages it is about, the
+    culprits, the strength of the blame, and the consequence. It is data; ``str`` makes a sentence.
+``Waiting`` (in ``mpcsim.protocols.engine``)
+    Nobody's fault: messages are missing.
 ``InternalError``
     Our bug, or an event of negligible probability.
 
@@ -41,7 +41,7 @@ class InternalError(MpcError):
 
 
 def check_type(argument: str, value: object, kind: type) -> None:
-    """See that an argument is of its type: a bool is no number, a bytearray are no bytes.
+    """Check that an argument is of its type: a bool is no number, a bytearray are no bytes.
 
     Raises:
         UsageError: it is of another; the value, which may be secret, is not shown.
@@ -53,7 +53,7 @@ def check_type(argument: str, value: object, kind: type) -> None:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Text of a ``UsageError``: a name is unknown, which ones are near, and which there are."""
+    """Return the error text for an unknown name, with near names and all known ones."""
     names = {each.casefold(): each for each in known}
     near = [names[each] for each in get_close_matches(name.casefold(), names)]
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
@@ -61,7 +61,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 
 class Consequence(Enum):
-    """What the other parties should do after an abort."""
+    """Consequence of an abort: what the other parties should do."""
 
     RETRY = "start again with a new session; no state needs to go"
     BAN = "stop working with the culprit"
@@ -72,12 +72,12 @@ class Consequence(Enum):
 
     @property
     def label(self) -> str:
-        """In a few words: ``retry``, ``ban`` or ``ban and discard OT``."""
+        """Short form: ``retry``, ``ban`` or ``ban and discard OT``."""
         return self.name.lower().replace("_", " ").replace(" ot", " OT")
 
 
 class Blame(Enum):
-    """How far the blame carries."""
+    """Strength of the blame: whom it convinces."""
 
     PUBLIC = (
         "the messages alone show it; they are authenticated to their receiver but not signed, so "
@@ -91,7 +91,7 @@ class Blame(Enum):
 
 
 class Reason(Enum):
-    """Why a party aborts: text, consequence for a culprit that can be named, strength of the blame.
+    """Reason of an abort: text, consequence for a named culprit, strength of the blame.
 
     ``Blame.NOBODY`` is the blame of the check alone. With a single peer it is that peer all the
     same, and then the consequence holds for it.
@@ -232,7 +232,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class InRound:
-    """In a round, over everything that had come by then."""
+    """Place of an abort: in a round, over everything that had come by then."""
 
     round: int
     name: str
@@ -243,7 +243,7 @@ class InRound:
 
 @dataclass(frozen=True)
 class OnReceipt:
-    """On receipt of a message, over it alone."""
+    """Place of an abort: on receipt of a message, over it alone."""
 
     sender: int
     kind: str
@@ -253,7 +253,7 @@ class OnReceipt:
 
 
 Where = InRound | OnReceipt
-"""Where a party found a reason to abort; as text, part of a sentence with its preposition."""
+"""Place of an abort; as text, part of a sentence with its preposition."""
 
 
 @dataclass(frozen=True)
@@ -270,19 +270,19 @@ class Aborted:
     culprits: frozenset[int] = frozenset()
     suspects: frozenset[int] = frozenset()
     about: frozenset[int] = frozenset()
-    """Whose messages the failed check was about, blamed or not."""
+    """Senders of the messages that the failed check was about, blamed or not."""
     detail: str = ""
     evidence: tuple[Evidence, ...] = ()
     unsealed: bool = False
-    """The culprits' identity rests on the transport alone."""
+    """Whether the culprits' identity rests on the transport alone."""
     prepared: bool = False
-    """Phase one of a two-phase protocol was over: keep the old *and* the new result."""
+    """Whether phase one of a two-phase protocol was over: keep the old *and* the new result."""
     reported_by: int | None = None
-    """For PEER_ABORTED: who said so."""
+    """Peer that reported the abort, for PEER_ABORTED."""
 
     @property
     def consequence(self) -> Consequence:
-        """What to do; never a ban on the transport's word."""
+        """Consequence of the reason; never a ban on the transport's word."""
         if self.blame in (Blame.NOBODY, Blame.TRANSPORT):
             return Consequence.RETRY
         return self.reason.consequence
@@ -312,8 +312,8 @@ class Aborted:
 class CheckFailed(Exception):
     """A consistency check failed. Internal: a party turns it into an ``Aborted``.
 
-    Primitives raise it without a culprit; the round, which knows whose message it was checking,
-    adds the name (``blaming``).
+    Primitives raise it without a culprit; the round, which knows the sender of the message that it
+    was checking, adds the name (``blaming``).
     """
 
     def __init__(
@@ -329,7 +329,7 @@ class CheckFailed(Exception):
     ) -> None:
         """
         Args:
-            about: whose messages were checked; by default, of those who are blamed.
+            about: senders of the checked messages; by default, those who are blamed.
         """
         super().__init__(reason.text)
         self.reason = reason
@@ -338,7 +338,7 @@ class CheckFailed(Exception):
         self.about = frozenset(about) or self.culprits | self.suspects
         self.detail = detail
         self.evidence = tuple(evidence)
-        """Messages that the inbox does not hold."""
+        """Further messages as evidence, which the inbox does not hold."""
         self.reported_by = reported_by
 
 
@@ -359,7 +359,7 @@ def check(
 
 @contextmanager
 def blaming(culprit: int) -> Iterator[None]:
-    """Name the sender of what is being checked in any check that fails inside."""
+    """Add the sender of the checked message as culprit to any check that fails inside."""
     try:
         yield
     except CheckFailed as failed:

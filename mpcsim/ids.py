@@ -11,17 +11,17 @@ PartyId = NewType("PartyId", int)
 """Index of a share holder: the point at which the sharing polynomial is evaluated (1..65535)."""
 
 MAX_PARTIES = 256
-"""Most parties in one session. Bounds every per-party list on the wire: a commitment vector of
+"""Limit of parties in one session. Bounds every per-party list on the wire: a commitment vector of
 this length is 8 kB, a session's buffered broadcasts stay below 3 MB."""
 
 SESSION_ID_BYTES = 32
 ALLOWANCE_BYTES = 16
-"""What the uses of a batch of presignatures are allowed under."""
+"""Length of an allowance: the identifier under which a batch of presignatures may be used."""
 BOOT_BYTES = 16
-"""What tells one start of an MPC node from the next: random, and never stored."""
+"""Length of a boot: the identifier of one start of an MPC node, random and never stored."""
 START_BYTES = 8
-"""First bytes of an MPC node's boot: they are the same from one start of its process to the next;
-the others change whenever it has begun many signing sessions."""
+"""Length of the part of a boot that stays the same for the life of an MPC node's process; the rest
+changes each time it has begun many signing sessions."""
 
 CLIENT, OPERATOR, INSTITUTION = PartyId(1), PartyId(2), PartyId(3)
 """The share holders of a wallet key: the share that travels with the caller, the service
@@ -30,7 +30,7 @@ operator's MPC node, the independent institution's."""
 MPC_NODES = (OPERATOR, INSTITUTION)
 HOLDERS = (CLIENT, *MPC_NODES)
 THRESHOLD = 2
-"""How many of them sign."""
+"""Number of holders needed to sign."""
 ROLES: Mapping[PartyId, str] = {
     CLIENT: "client",
     OPERATOR: "operator",
@@ -42,7 +42,7 @@ def party_ids(ids: Iterable[int], argument: str = "parties") -> tuple[PartyId, .
     """Validate and sort party identifiers.
 
     Args:
-        argument: what the caller calls them.
+        argument: the caller's name for them.
 
     Raises:
         UsageError: an identifier is no number or out of range (0 would be the secret itself),

@@ -1,4 +1,4 @@
-"""Where the services and the command run."""
+"""Platforms that the services and the command run on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mpcsim.errors import UsageError
 
 
 def require_posix(platform: str = sys.platform) -> None:
-    """To be asked before anything is imported that Windows lacks (fcntl, uvloop).
+    """Check the platform, before anything is imported that Windows lacks (fcntl, uvloop).
 
     Raises:
         UsageError: the platform is Windows.

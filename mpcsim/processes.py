@@ -1,4 +1,4 @@
-"""Work in processes, one for each core."""
+"""Process pool with one fresh process a core."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from concurrent.futures import ProcessPoolExecutor
 
 
 class Processes(ProcessPoolExecutor):
-    """Fresh processes, one for each core; on an error they end without finishing the rest.
+    """Pool of fresh processes, one a core; on an error it ends without finishing the rest.
 
     Args:
-        tasks: how many there will be: more processes than that are not started.
+        tasks: number of tasks to come: no more processes than that are started.
     """
 
     def __init__(self, tasks: int) -> None:
@@ -23,7 +23,7 @@ class Processes(ProcessPoolExecutor):
 
 
 def _core_count() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

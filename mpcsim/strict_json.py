@@ -12,37 +12,38 @@ from typing import Any, Final, NoReturn
 from mpcsim.errors import InvalidEncoding
 
 MAX_NAME: Final = 40
-"""Characters of a member's name that an error shows."""
-MOST_VALUES: Final = 1000
-"""Of a request: the largest that makes sense has under a hundred, and commas in texts count, too.
-What a document costs to read is how many values it has, far more than how long it is."""
+"""Longest member's name that an error shows, in characters."""
+MAX_VALUES: Final = 1000
+"""Limit of values in a request: the largest that makes sense has under a hundred, and commas in
+texts count, too. The cost of reading a document depends on its number of values far more than on
+its length."""
 
 
-class Unwanted(InvalidEncoding):
-    """A document that is JSON, and not taken. The text goes on after "the body"."""
+class RefusedDocument(InvalidEncoding):
+    """A JSON document is refused. The error's text continues "the body ..."."""
 
 
-class DuplicateMember(Unwanted):
+class DuplicateMember(RefusedDocument):
     """An object has a member twice."""
 
 
-class TooManyValues(Unwanted):
-    """A document may have more values than are read."""
+class TooManyValues(RefusedDocument):
+    """A document has more values than are read."""
 
 
-def parse(data: bytes, most_values: int | None = None) -> Any:
-    """The value that a document stands for.
+def parse(data: bytes, max_values: int | None = None) -> Any:
+    """Parse a document.
 
     Args:
-        most_values: in it; None: any number.
+        max_values: limit of its values; None: any number.
 
     Raises:
         DuplicateMember: an object in it, at any depth, names a member twice.
-        TooManyValues: nothing of it has been read.
-        InvalidEncoding: it is no such JSON.
+        TooManyValues: it has more values; nothing of it has been read.
+        InvalidEncoding: it is not I-JSON.
     """
-    if most_values is not None and sum(map(data.count, (b",", b"[", b"{"))) >= most_values:
-        raise TooManyValues(f"has {most_values} values or more")
+    if max_values is not None and sum(map(data.count, (b",", b"[", b"{"))) >= max_values:
+        raise TooManyValues(f"has {max_values} values or more")
     try:
         value = json.loads(data.decode(), object_pairs_hook=_members, parse_constant=_no_constants)
         if b"\\u" in data:

@@ -49,7 +49,7 @@ def main(
 
 
 def _refused(error: UsageError, status: int) -> int:
-    """Say why the node does not serve, and return the exit status."""
+    """Print why the node does not serve, and return the exit status."""
     sys.stderr.write(f"node: {error}\n")
     return status
 

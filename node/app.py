@@ -15,14 +15,14 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mpcsim.service.process.garbage import collect_seldom
-from mpcsim.service.process.lifetime import end_after
+from mpcsim.service.process.gc_policy import reduce_collections
+from mpcsim.service.process.process_lifetime import terminate_after
 from mpcsim.service.web import meter
 from mpcsim.service.web.api_page import page_routes
-from mpcsim.service.web.entries import Book, Log
 from mpcsim.service.web.request_ids import RequestIds
+from mpcsim.service.web.request_records import RequestRecorder, RequestSink
 from mpcsim.service.web.transport import HttpTransport, Limits, Reply, Transport
-from mpcsim.service.web.user_limits import SHARE, UserPlaces
+from mpcsim.service.web.user_limits import SHARE, UserSlots
 from mpcsim.version import __version__
 from node.api import routes
 from node.api.auth import Authenticator
@@ -69,7 +69,7 @@ def create_app(
     *,
     clock: Callable[[], float] = time.perf_counter,
     now: Callable[[], float] = time.time,
-    log: Log | None = None,
+    log: RequestSink | None = None,
     log_now: Callable[[], float] | None = None,
 ) -> FastAPI:
     """The node's application.
@@ -95,7 +95,7 @@ def create_app(
         if log is not None:
             log.flush()  # the server may end this process by a signal
 
-    book = Book("node", log, clock=clock, now=log_now or now)
+    recorder = RequestRecorder("node", log, clock=clock, now=log_now or now)
     app = NodeApp(
         title=TITLE,
         version=__version__,
@@ -105,8 +105,8 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         middleware=[
-            Middleware(RequestIds, book),
-            *([Middleware(meter.Metered)] if meter.ON else []),
+            Middleware(RequestIds, recorder),
+            *([Middleware(meter.MeterMiddleware)] if meter.ON else []),
             Middleware(logs.RequestLog, clock=clock),
         ],
         exception_handlers={HTTPException: _http_error},
@@ -116,10 +116,10 @@ def create_app(
     app.state.settings = settings
     app.state.gateway = gateway
     app.state.wallet = wallet
-    app.state.book = book
+    app.state.recorder = recorder
     share = max(1, settings.limits.connections // SHARE)
     app.state.authenticator = Authenticator(gateway, now=now, clock=clock, most_waiting=share)
-    app.state.places = UserPlaces(share)
+    app.state.places = UserSlots(share)
     app.state.clock = clock
     # As they are: FastAPI would put a router of its own around included ones, at every request.
     app.router.routes.extend(
@@ -140,9 +140,9 @@ def from_environment(now: Callable[[], float] = time.time) -> FastAPI:
     settings = Settings.from_environment(os.environ)
     log = logs.configure(settings.log_level, settings.log_format, settings.log_folder)
     if (parent := multiprocessing.parent_process()) is not None:  # one of several workers
-        end_after(parent.join)
+        terminate_after(parent.join)
     app = create_app(settings, now=now, log=log, log_now=time.time)
-    collect_seldom()
+    reduce_collections()
     return app
 
 

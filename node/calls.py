@@ -46,9 +46,9 @@ class Signing:
 
     curve: str = "secp256k1"
     signer: str = "operator"
-    """Whom the caller signs with: ``operator`` or ``institution``."""
+    """MPC node that the caller signs with: ``operator`` or ``institution``."""
     vault_policy: str = "both"
-    """Who opens the vault: ``both`` MPC nodes, or the ``signer`` alone."""
+    """Openers of the vault: ``both`` MPC nodes, or the ``signer`` alone."""
     early_requests: bool = True
     """The first message goes with the request that opens the vault."""
     ot_extension_k: int = 1
@@ -56,7 +56,7 @@ class Signing:
     separate_messages: bool = False
     """Each message in a request of its own. Has no effect on ed25519."""
     presigned: bool = False
-    """With a presignature that the caller keeps: one request, whatever else is set."""
+    """Whether the caller has a presignature: one request, whatever else is set."""
 
     def __post_init__(self) -> None:
         for name, known in (("curve", CURVES), ("signer", SIGNERS), ("vault_policy", POLICIES)):
@@ -110,7 +110,7 @@ def signing_call(
     Raises:
         UsageError: an unknown option, or two that do not go together.
     """
-    return _recorded(
+    return _record(
         Signing(
             curve,
             signer,
@@ -124,7 +124,7 @@ def signing_call(
 
 
 @cache
-def _recorded(signing: Signing) -> MessageGraph:
+def _record(signing: Signing) -> MessageGraph:
     name = f"sign {signing}"
     settings = Settings(
         waas_api_url="http://gateway",

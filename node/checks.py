@@ -1,4 +1,4 @@
-"""What must hold of stored strings, shares and records before they are used."""
+"""Checks of stored strings, shares and records before they are used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import Refused
 from mpcsim.service.rpc.statements import KeyRecord, SignedRecord
-from mpcsim.service.rpc.wire import Hello, Signing
+from mpcsim.service.rpc.wire import Hello, SignReply
 from mpcsim.service.vault import (
     Argon2Cost,
     EncryptedShare,
@@ -27,7 +27,7 @@ from mpcsim.service.vault import (
     answer_tag,
     open_share,
 )
-from mpcsim.service.web.entries import note
+from mpcsim.service.web.request_records import annotate_request
 from node.errors import ApiError, BadRequest, UntrustedNode
 from node.models import StoredShare
 
@@ -44,7 +44,7 @@ def parse_store(secret_store: str) -> SecretStore:
         store = SecretStore.from_text(secret_store)
     except MalformedVault:
         raise BadRequest("Invalid secret_store") from None
-    note(key_id=store.key_id)
+    annotate_request(key_id=store.key_id)
     return store
 
 
@@ -87,13 +87,13 @@ class SealedShare:
     """A key share as its caller keeps it: well-formed, and otherwise anything."""
 
     key_id: str
-    """Of the key that it is said to be of; ``curve`` likewise."""
+    """Key that it is said to be of; ``curve`` likewise."""
     encrypted_share: EncryptedShare
     secret_store: SecretStore
     curve: str
 
     @property
-    def fits(self) -> bool:
+    def matches_store(self) -> bool:
         """Whether the secret store is of this key."""
         store = self.secret_store
         return (store.key_id, store.curve) == (self.key_id, self.curve)
@@ -117,7 +117,7 @@ class OpenedShare:
     """Epochs of the key before this one."""
 
 
-def opened_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
+def open_sealed_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
     """The share of the key that it is said to be of.
 
     Raises:
@@ -158,10 +158,12 @@ def check_share(share: KeyShare, key_id: str) -> None:
 
 
 def check_answer(
-    share: KeyShare, signer: PartyId, session_id: bytes, mac: bytes, reply: Signing
+    share: KeyShare, signer: PartyId, session_id: bytes, mac: bytes, reply: SignReply
 ) -> None:
-    """See that what an MPC node says answers this request to sign. Before any message of the
-    protocol is looked at: nobody is to be blamed for an answer to something else.
+    """Check that an MPC node's reply answers this request to sign.
+
+    This comes before any message of the protocol is looked at: nobody is to be blamed for an answer
+    to something else.
 
     Args:
         mac: of the request.
@@ -207,19 +209,23 @@ def agreed_record(records: Mapping[PartyId, bytes], key: KeyRecord) -> PublicKey
 
 
 def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
-    """See that shares are those that a key's record is of.
+    """Check that shares are those that a key's record is of.
 
     Raises:
         ApiError: they are others.
     """
     found = record.epoch, record.public_key.encode(), record.chain_code
-    if found != (key.epoch, key.public_key, key.chain_code) or not key.names(record.to_bytes()):
+    if found != (key.epoch, key.public_key, key.chain_code) or not key.matches_shares(
+        record.to_bytes()
+    ):
         raise UntrustedNode("The MPC nodes have signed a record of other shares than these")
 
 
 def check_sealed(signed: bytes, nodes: Mapping[PartyId, Hello]) -> None:
-    """See that a vault is sealed to the keys that the MPC nodes had when they voted for its shares:
-    what a gateway shows of an older one is genuine, too.
+    """Check that a vault is sealed to the seal keys that the MPC nodes had when they voted for its
+    shares.
+
+    An older key that a gateway shows is genuine, too.
 
     Args:
         signed: the ``SignedRecord``, which has been checked.
@@ -243,11 +249,11 @@ def child_key(record: PublicKeyRecord | KeyRecord, path: Path) -> ExtendedKey:
         BadRequest: there is none, or it cannot be reached without a private key.
     """
     try:
-        return derive(record.extended(), path).key
+        return derive(record.extended_key(), path).key
     except UsageError as error:
         raise BadRequest(f"Invalid path: {error}") from None
 
 
 def public_key_text(record: PublicKeyRecord | ExtendedKey) -> str:
-    """In hex with ``0x``, compressed."""
+    """Return a public key in hex with ``0x``, compressed."""
     return "0x" + record.public_key.encode().hex()

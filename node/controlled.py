@@ -26,11 +26,15 @@ from mpcsim.service.errors import (
     RECOVERY,
     SIGNATURES,
     SIGNING,
-    busy,
-    too_many_makings,
-    too_often,
+    key_busy,
+    rate_exceeded,
+    too_many_key_creations,
 )
-from mpcsim.service.fault_injection.child import Child, Interference, begin
+from mpcsim.service.fault_injection.process_faults import (
+    FaultMiddleware,
+    ProcessFaults,
+    accept_faults,
+)
 from node.__main__ import main
 from node.api.protected import error_answer
 from node.app import from_environment
@@ -47,55 +51,57 @@ from node.errors import (
 from node.process.timing import Timing
 
 AFTER_S: Final = "1"
-"""When to try again, where an answer says so."""
+"""Seconds in the ``Retry-After`` header of injected failures."""
 _EXPIRED: Final = {"code": 757, "message": "JWT_EXPIRED"}
 _MAKING: Final = {"generate": GENERATION, "recover": RECOVERY}
-"""What there is only one of."""
+"""Operation of which only one may run for a key, by endpoint."""
 _TOO_MUCH: Final = {
-    **dict.fromkeys(_MAKING, too_many_makings(1)),
-    **dict.fromkeys(("sign", "presign"), too_often(SIGNATURES, 1)),
-    **dict.fromkeys(("publickey", "validate/password"), too_often(GUESSES, 1)),
+    **dict.fromkeys(_MAKING, too_many_key_creations(1)),
+    **dict.fromkeys(("sign", "presign"), rate_exceeded(SIGNATURES, 1)),
+    **dict.fromkeys(("publickey", "validate/password"), rate_exceeded(GUESSES, 1)),
 }
-"""What there may be limits of."""
+"""Error of endpoints whose rate may be limited."""
 _FAILURES: Final[Mapping[str, Callable[[str], ApiError]]] = {
     "401": lambda endpoint: Unauthorized(_EXPIRED),
     "409": lambda endpoint: (
-        Conflict(str(busy(_MAKING[endpoint])), Code.BUSY, AFTER_S)
+        Conflict(str(key_busy(_MAKING[endpoint])), Code.BUSY, AFTER_S)
         if endpoint in _MAKING
-        else Upstream(CONFLICT, "Conflict", str(busy(SIGNING)), code=Code.BUSY, retry_after=AFTER_S)
+        else Upstream(
+            CONFLICT, "Conflict", str(key_busy(SIGNING)), code=Code.BUSY, retry_after=AFTER_S
+        )
     ),
     "429": lambda endpoint: Limited(str(_TOO_MUCH[endpoint]), AFTER_S),
     "500": lambda endpoint: Upstream(INTERNAL_ERROR, "Internal Server Error", "internal error"),
-    "502": lambda endpoint: _unanswered(endpoint, Unreachable()),
-    "504": lambda endpoint: _unanswered(endpoint, UpstreamTimeout()),
+    "502": lambda endpoint: _without_gateway_answer(endpoint, Unreachable()),
+    "504": lambda endpoint: _without_gateway_answer(endpoint, UpstreamTimeout()),
 }
-"""By what is to be answered, from the endpoint: the errors that there are anyway."""
+"""Errors of the node by the injected answer: those that it has anyway, from the endpoint."""
 
 
-def error_for(endpoint: str, answer: str) -> ApiError:
+def error_response_for(endpoint: str, answer: str) -> ApiError:
     """The error with which a call ends that is to fail."""
     return _FAILURES[answer](endpoint)
 
 
-def _unanswered(endpoint: str, error: ApiError) -> ApiError:
-    """What it is to a caller that no answer of the gateway came."""
+def _without_gateway_answer(endpoint: str, error: ApiError) -> ApiError:
+    """Return the error of a caller whose request got no answer from the gateway."""
     return OutcomeUnknown(error) if endpoint in _MAKING else error
 
 
 def _answers(scope: Scope, endpoint: str, answer: str) -> ASGIApp:
-    response = error_answer(Request(scope), error_for(endpoint, answer))
+    response = error_answer(Request(scope), error_response_for(endpoint, answer))
     response.headers["server-timing"] = Timing().header()
     response.headers["cache-control"] = "no-store"
     return response
 
 
-def application(child: Child) -> FastAPI:
+def application(faults: ProcessFaults) -> FastAPI:
     """The node as the environment wants it, with switches around it."""
-    app = from_environment(child.now)
+    app = from_environment(faults.now)
     # Innermost, so that the log shows it.
-    app.user_middleware.append(Middleware(Interference, child=child, answers=_answers))
+    app.user_middleware.append(Middleware(FaultMiddleware, faults=faults, answers=_answers))
     return app
 
 
 if __name__ == "__main__":
-    sys.exit(main(application=partial(application, begin())))
+    sys.exit(main(application=partial(application, accept_faults())))

@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from mpcsim.ids import PartyId
-from mpcsim.service.error_codes import Code, of_status
+from mpcsim.service.error_codes import Code, code_of_status
 
 OUTCOME_UNKNOWN: Final = (
     "The outcome is unknown: if GET /v3/wallet/key names a key whose share you do not hold, "
     "recover it"
 )
 """Said where a key may have been made although no share could be returned."""
-_OF_NODES: Final = frozenset({Code.BAD_REQUEST, Code.UNAUTHORIZED, Code.UNSUPPORTED})
-"""Of a gateway's refusals, those that are about what the node says, not its caller."""
+_NODE_FAULTS: Final = frozenset({Code.BAD_REQUEST, Code.UNAUTHORIZED, Code.UNSUPPORTED})
+"""Codes of those refusals of a gateway that are about the node's request, not its caller's."""
 TOO_MANY_PASSWORDS: Final = "too many passwords are being checked; try again later"
 MAX_DETAIL: Final = 400
 """Characters of an upstream's own text that are passed on."""
@@ -46,7 +46,7 @@ class ApiError(Exception):
         super().__init__(message)
         self.status = status
         self.message = message
-        self.code = code or of_status(status)
+        self.code = code or code_of_status(status)
         self.headers = {**self.code.headers(_seconds(retry_after)), **headers}
 
     def body(self) -> bytes:
@@ -103,7 +103,7 @@ class Limited(ApiError):
         super().__init__(429, message, retry_after=retry_after)
 
 
-class InForce(Conflict):
+class KeyAlreadyActive(Conflict):
     """409 of the gateway: the key that an Idempotency-Key was given for has been made. No caller
     sees it: the key is recovered."""
 
@@ -158,15 +158,15 @@ class Upstream(ApiError):
         final: bool = True,
     ) -> None:
         text = f"Upstream returned {status} {reason}: {_one_line(detail)}"
-        said = code or of_status(status)
-        found = Code.INTERNAL if said in _OF_NODES else said
+        said = code or code_of_status(status)
+        found = Code.INTERNAL if said in _NODE_FAULTS else said
         super().__init__(500, text, found, retry_after=retry_after)
         self.upstream_status = status
         self.party = party
         self.final = final
 
 
-class AnotherBoot(Upstream):
+class StaleBoot(Upstream):
     """The request was made for an MPC node before its last start; one for its present boot may
     do."""
 
@@ -213,11 +213,11 @@ def error_body(message: str) -> bytes:
 
 
 def _seconds(after: str | None) -> str | None:
-    """What may be passed on of a Retry-After header (RFC 9110, section 10.2.3)."""
+    """Return the part of a Retry-After header that may be passed on (RFC 9110, section 10.2.3)."""
     return after if after and after.isdecimal() and len(after) <= 6 else None
 
 
 def _one_line(text: str) -> str:
-    """Without control characters, and short."""
+    """Return a text without control characters, and short."""
     line = "".join(c if c.isprintable() else " " for c in text[: MAX_DETAIL + 1])
     return line if len(line) <= MAX_DETAIL else line[:MAX_DETAIL] + "..."

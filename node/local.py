@@ -55,18 +55,18 @@ from fastapi import FastAPI
 
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 from mpcsim.errors import UsageError
-from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway
+from mpcsim.service.operations import GatewayOptions, RunningGateway, open_gateway
 from mpcsim.service.vault import INTERACTIVE, Argon2Cost
 from mpcsim.service.web.transport import AsgiTransport, Limits
 from mpcsim.sim.call_times import CallTimes
+from mpcsim.sim.network.service_paths import DeliveredMessage
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
-from mpcsim.sim.network.ways import Carried
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.replay import MessageGraph, calls
-from mpcsim.sim.replay.calls import RUNS, Run
+from mpcsim.sim.replay.calls import RUNS, RecordedCall
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.faults import Fault
-from mpcsim.sim.run.realtime.clock import Deadlock, TimeStandsStill, VirtualLoop
+from mpcsim.sim.run.realtime.clock import Deadlock, VirtualLoop, VirtualTimeStuck
 from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulated_network import begin_session
 from mpcsim.sim.traces.records import Scope
@@ -83,13 +83,13 @@ ADDRESS: Final = "http://node"
 GATEWAY_ADDRESS: Final = "http://gateway"
 """Base addresses of the clients; nothing is looked up."""
 VIRTUAL_START: Final = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-"""What tokens and records take for the time of day when the virtual clock is at 0."""
+"""Time of day for tokens and records when the virtual clock is at 0."""
 NAME: Final = "local service"
-"""Of the service's thread."""
+"""Name of the service's thread."""
 SILENCE_MS: Final = 10_000.0
-"""After a call that is recorded: what it has left under way arrives."""
+"""Milliseconds after a recorded call in which messages still under way arrive."""
 CLOSING_S: Final = 5.0
-"""How long requests that nobody waits for any more may take at the end."""
+"""Seconds that requests may still take at the end, though nobody waits for them."""
 
 # The node logs for whoever operates it. Without this, Python would print its errors in a notebook.
 logging.getLogger("node").addHandler(logging.NullHandler())
@@ -103,8 +103,8 @@ class LocalService:
     """
 
     scope: ClassVar[Scope] = "rest"
-    """What its times are the times of: whole REST calls, vault and registry included."""
-    gateway: OpenGateway
+    """Scope of its times: whole REST calls, vault and registry included."""
+    gateway: RunningGateway
     """To be reached into: ``network``, ``links``, ``gateway``, ``credentials``."""
     app: FastAPI
     """The node."""
@@ -159,7 +159,7 @@ class LocalService:
         self.clock = clock
         self.cpu_factor = cpu_factor
         self.elapsed_ms = 0.0
-        """How long the last call took, by the service's clock: one draw (see ``repeat``)."""
+        """Duration of the last call by the service's clock: one draw (see ``repeat``)."""
         self._thread: _Thread = _VirtualThread(cpu_factor) if clock == "virtual" else _RealThread()
         self._began_s = self._thread.loop.time()
         self._closed = False
@@ -266,11 +266,13 @@ class LocalService:
         """
         headers = {} if username is None else self._authorization(username)
         return httpx.AsyncClient(
-            transport=_AsyncDoor(self), base_url=ADDRESS, headers=headers, timeout=None
+            transport=_AsyncTransport(self), base_url=ADDRESS, headers=headers, timeout=None
         )
 
     def _client(self, address: str, headers: dict[str, str]) -> httpx.Client:
-        return httpx.Client(transport=_Door(self), base_url=address, headers=headers, timeout=None)
+        return httpx.Client(
+            transport=_BlockingTransport(self), base_url=address, headers=headers, timeout=None
+        )
 
     def _authorization(self, username: str) -> dict[str, str]:
         return {"authorization": f"Bearer {self.gateway.token(username)}"}
@@ -333,7 +335,7 @@ class LocalService:
         Raises:
             UsageError: bad number or pause, every call failed, or as for ``run``.
         """
-        if not whole(n, 1):
+        if not is_whole_number(n, 1):
             raise UsageError(f"repeat n is {n}: not a whole number from 1 on")
         if not 0 <= pause_ms < math.inf:
             raise UsageError(f"repeat pause_ms is {pause_ms}: below 0, or not finite")
@@ -344,7 +346,7 @@ class LocalService:
                 self.wait(pause_ms)
             began = self.now_ms
             try:
-                answer = self._made(call)
+                answer = self._call(call)
             except httpx.TransportError as error:
                 failure = f"{type(error).__name__}: {error}"
                 continue
@@ -381,12 +383,12 @@ class LocalService:
             UsageError: bad number of runs; the service's clock is real, or its computing takes
                 time, or it streams; the call fails; no graph fits all runs.
         """
-        return calls.graph(name, self.runs(call, runs), self._timeouts_s)
+        return calls.build_graph(name, self.runs(call, runs), self._timeouts_s)
 
-    def runs(self, call: Callable[[], object], runs: int = RUNS) -> list[Run]:
-        """What a call sends, and when, in ``runs`` runs after a first that does not count: see
-        ``record``."""
-        if not whole(runs, 1):
+    def runs(self, call: Callable[[], object], runs: int = RUNS) -> list[RecordedCall]:
+        """Return the messages of a call and their times, in ``runs`` runs after a first that does
+        not count: see ``record``."""
+        if not is_whole_number(runs, 1):
             raise UsageError(f"record runs is {runs}: not a whole number from 1 on")
         if self.clock != "virtual" or self.cpu_factor:
             raise UsageError(
@@ -396,46 +398,46 @@ class LocalService:
         before, listener = (gateway.model, gateway.faults, gateway.seed), gateway.listener
         if gateway.streams:
             raise UsageError("record: a service that streams is run, not replayed")
-        made: list[Run] = []
-        carried: list[Carried] = []
+        made: list[RecordedCall] = []
+        carried: list[DeliveredMessage] = []
         try:
             self.change()
-            self._succeed(call)
+            self._call_successfully(call)
             gateway.listener = carried.append
             for run in range(runs):
                 # What the gateway does in the background is no part of the call.
                 self.run(self.gateway.gateway.attestations.exchange_now())
-                self.change(calls.network(run), seed=run)
+                self.change(calls.recording_network(run), seed=run)
                 carried.clear()
                 began = self.now_ms
-                self._succeed(call)
+                self._call_successfully(call)
                 ended = self.now_ms - began
                 self.wait(SILENCE_MS)
-                made.append(Run(ended, tuple(carried)))
+                made.append(RecordedCall(ended, tuple(carried)))
         finally:
             gateway.listener = listener
             self.change(*before)
         return made
 
-    def _made(self, call: Callable[[], object]) -> object:
+    def _call(self, call: Callable[[], object]) -> object:
         """Make a call; a coroutine is run."""
         answer = call()
         return self.run(answer) if inspect.iscoroutine(answer) else answer
 
-    def _succeed(self, call: Callable[[], object]) -> None:
+    def _call_successfully(self, call: Callable[[], object]) -> None:
         """Make a call that has to succeed."""
-        answer = self._made(call)
+        answer = self._call(call)
         if isinstance(answer, httpx.Response) and answer.is_error:
             raise UsageError(f"record: the call fails: HTTP {answer.status_code} {answer.text}")
 
     def wait(self, ms: float) -> None:
-        """Let time pass, by the service's clock."""
+        """Wait for ``ms`` milliseconds of the service's clock."""
         self.run(asyncio.sleep(ms / 1000))
 
     def change(
         self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
     ) -> None:
-        """Put another network and other faults in force, from now on.
+        """Change the network and the faults from now on.
 
         Raises:
             UsageError: as for a new service: no site for a share holder, settings without effect.
@@ -510,7 +512,7 @@ class LocalService:
     # ------------------------------------------------------------------ the end
 
     def close(self) -> None:
-        """Let what was begun come to an end, and close everything. Twice does no harm."""
+        """Finish what was begun, and close everything. A second call does no harm."""
         if self._closed:
             return
         self._closed = True
@@ -542,7 +544,7 @@ class LocalService:
         return f"LocalService({self.clock} time, network {name}, scope {self.scope})"
 
 
-class _Door(httpx.BaseTransport):
+class _BlockingTransport(httpx.BaseTransport):
     """Takes a blocking client's requests to the service."""
 
     def __init__(self, service: LocalService) -> None:
@@ -553,7 +555,7 @@ class _Door(httpx.BaseTransport):
         return self._service.run(self._service.answer(request))
 
 
-class _AsyncDoor(httpx.AsyncBaseTransport):
+class _AsyncTransport(httpx.AsyncBaseTransport):
     """Takes a coroutine's requests to the service."""
 
     def __init__(self, service: LocalService) -> None:
@@ -581,7 +583,7 @@ class _Thread(ABC):
         """Cancel what still runs; the thread ends."""
 
     def here(self) -> bool:
-        """Whether the caller is in that loop."""
+        """Return whether the caller is in that loop."""
         try:
             return asyncio.get_running_loop() is self.loop
         except RuntimeError:
@@ -616,7 +618,7 @@ class _Thread(ABC):
 
 
 class _VirtualThread(_Thread):
-    """One coroutine behind the other; in between, time stands still."""
+    """Event loop that runs one coroutine after the other; in between, time stands still."""
 
     def __init__(self, cpu_factor: float) -> None:
         make = partial(VirtualLoop, cpu_factor=cpu_factor)
@@ -631,7 +633,7 @@ class _VirtualThread(_Thread):
         task = self.loop.create_task(work)
         try:
             return self.loop.run_until_complete(task)
-        except (Deadlock, TimeStandsStill):
+        except (Deadlock, VirtualTimeStuck):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 self.loop.run_until_complete(task)

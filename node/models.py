@@ -26,7 +26,7 @@ MAX_ENCRYPTED_SHARE: Final = 1 << 16
 MAX_SECRET_STORE: Final = 1 << 12
 """Characters."""
 MAX_PRESIGNATURES: Final = 64
-"""In one request."""
+"""Highest number in one request."""
 MAX_PRESIGNATURE: Final = 1 << 11
 """Characters."""
 HASH_DIGITS: Final = 64
@@ -36,7 +36,7 @@ KEY_ID_PATTERN: Final = r"^[0-9a-f]{64}$"
 BASE64URL_PATTERN: Final = r"^[A-Za-z0-9_-]+$"
 HEX_PATTERN: Final = r"^([0-9A-Fa-f]{2})+$"
 PATH_PATTERN: Final = r"^(m|(m/)?(0|[1-9][0-9]{0,9})(/(0|[1-9][0-9]{0,9})){0,9})$"
-"""For those who read the document; what is wrong with a path, ``parse_path`` says."""
+"""Pattern for readers of the document; ``parse_path`` says what is wrong with a path."""
 XPUB_PATTERN: Final = r"^xpub[1-9A-HJ-NP-Za-km-z]{107}$"
 PUBLIC_KEY_PATTERN: Final = r"^0x([0-9a-f]{64}|[0-9a-f]{66})$"
 
@@ -55,7 +55,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "path": "text such as m/0/7",
     idempotency.HEADER: idempotency.EXPECTED,
 }
-"""What a request's field must be, for the message that refuses it."""
+"""Valid values of a request's field, for the message that refuses it."""
 
 EXAMPLE_KEY_ID: Final = "e8bba4b719167bb50bbbdebda30268a11223454024073977b9ed0b9a4eb71fc6"
 EXAMPLE_SHARE: Final = "AWR1c3R5LWV4YW1wbGUtc2hhcmUtbm90LWEtcmVhbC1vbmU"
@@ -208,7 +208,7 @@ Moment = Annotated[
 
 
 class Body(BaseModel):
-    """What all requests and responses have in common."""
+    """Base of all requests and responses."""
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
 
@@ -217,14 +217,14 @@ class Body(BaseModel):
 
 
 class NewKeyRequest(Body):
-    """For generate and recover."""
+    """Request to generate or recover a key."""
 
     curve: Curve
     password: Password
 
 
 class StoredShare(Body):
-    """What a caller sends back of a stored key share record."""
+    """Stored key share record, as a caller sends it back."""
 
     key_id: KeyId
     encrypted_share: EncryptedShare
@@ -343,7 +343,7 @@ class ValidatePasswordRequest(Body):
 
 
 class ValidateShareRequest(Body):
-    """Is this share whole, and does it belong to this secret store?"""
+    """Share and secret store to be checked against each other."""
 
     encrypted_share: EncryptedShare
     secret_store: SecretStore
@@ -353,7 +353,7 @@ class ValidateShareRequest(Body):
 
 
 class Health(Body):
-    """Which build is running."""
+    """Build that is running."""
 
     name: Annotated[str, Field(description="Service name.", examples=["mpc-node"])]
     version: Annotated[str, Field(description="Build version.", examples=["0.1.0"])]
@@ -372,7 +372,7 @@ class KeyShareRecord(Body):
 
 
 class Presignatures(Body):
-    """What signs faster later, for the caller to keep encrypted: the node keeps nothing.
+    """Presignatures, for the caller to keep encrypted: the node keeps nothing.
 
     Each is good for one signature. Who restores a database has used ones in it: they are refused.
     """
@@ -425,7 +425,7 @@ class WalletKey(Body):
 
 
 class WalletEntry(Body):
-    """One key and what it is called on each chain."""
+    """Key and its address on each chain."""
 
     key: WalletKey
     address: Annotated[

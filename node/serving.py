@@ -9,13 +9,13 @@ from typing import Final
 import uvicorn
 from fastapi import FastAPI
 
-from mpcsim.service.process.lifetime import stopped_once
-from mpcsim.service.process.listening import Connections, affordable, listen, options
+from mpcsim.service.process.http_limits import Connections, fit_open_files, listen, uvicorn_options
+from mpcsim.service.process.process_lifetime import interrupt_once
 from node.process.logs import logger
 from node.process.settings import Settings
 
 SHUTDOWN_S: Final = 60
-"""How long requests that run when the node is told to stop may still take."""
+"""Seconds that running requests may still take when the node is told to stop."""
 
 
 Application = str | Callable[[], FastAPI]
@@ -31,14 +31,14 @@ def serve(settings: Settings, application: Application = FROM_ENVIRONMENT) -> No
     Raises:
         UsageError: a port is taken, or the address is not this machine's.
     """
-    server = options(affordable(settings.limits))
+    server = uvicorn_options(fit_open_files(settings.limits))
     with (
-        stopped_once(),
+        interrupt_once(),
         listen(settings.app_host, settings.app_port) as listening,
         ExitStack() as shown,
     ):
         if (port := settings.metrics_port) is not None:  # there is one process, then
-            seen = _seen(application, settings.app_host, port, server["http"])
+            seen = _expose_metrics(application, settings.app_host, port, server["http"])
             application = shown.enter_context(seen)
         listening.set_inheritable(True)
         logger.info("listens on %s port %d", settings.app_host, settings.app_port)
@@ -54,15 +54,15 @@ def serve(settings: Settings, application: Application = FROM_ENVIRONMENT) -> No
 
 
 @contextmanager
-def _seen(
+def _expose_metrics(
     application: Application, host: str, port: int, connections: Connections
 ) -> Iterator[Application]:
     """The application, which can be looked at."""
-    # Imported here: most are never looked at.
-    from mpcsim.service.metrics.exposition import exposed
-    from node.api.metrics import seen
+    # Imported here: few processes expose metrics.
+    from mpcsim.service.metrics.exposition import expose_metrics
+    from node.api.metrics import metrics_source
     from node.app import from_environment
 
     app = from_environment() if isinstance(application, str) else application()
-    with exposed(app, seen(app), host, port, connections):
+    with expose_metrics(app, metrics_source(app), host, port, connections):
         yield lambda: app

@@ -1,4 +1,4 @@
-"""The catalogue: every entry, every row of the table of known attacks, and what does not apply.
+"""Catalogue of the gallery: its entries, the table of known attacks, and rows that do not apply.
 
 The rows: P for Paillier-based signing, O for oblivious transfer and DKLs signing, D for key
 generation, secret sharing and resharing, S for signing, FROST, output and operations.
@@ -32,7 +32,7 @@ FAMILIES = {
     "transport": transport.ATTACKS,
     "encodings": encoding.ATTACKS,
 }
-"""Entries by subject."""
+"""Entries by protocol or topic."""
 
 
 def _order(attack: Attack) -> tuple[int, int, str]:
@@ -80,10 +80,10 @@ REMARKS: Mapping[str, str] = {
     "P9": "no ciphertexts: the points and scalars that are left are in S10 and D9",
     "P10": "no Delta of Paillier-based presigning: the corresponding checks are in O4, O5 and S7",
 }
-"""What of a covered row is different here."""
+"""Differences of covered rows from this implementation."""
 
 
 def uncovered(attacks: Iterable[Attack] = ATTACKS) -> list[str]:
-    """Rows of the table that have neither an entry nor a reason to have none."""
+    """Return the rows of the table that have neither an entry nor a reason to have none."""
     covered = {row for attack in attacks for row in attack.rows}
     return [row for row in ROWS if row not in covered and row not in NOT_APPLICABLE]

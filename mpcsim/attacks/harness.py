@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -71,7 +71,38 @@ def run_to_end(*parties: Participant[Any]) -> dict[PartyId, Done[Any] | Aborted 
 
 def finding_of(participant: Participant[Any]) -> Finding:
     """Return the finding of one party's present state."""
-    return Finding.of_outcome(participant.outcome or participant.waiting())
+    return Finding.of_outcome(participant.outcome or participant.waiting_state())
+
+
+def broken_if_done(
+    party: Participant[Any], proof: Callable[[Any], bool], effect: Effect, shown: str
+) -> Finding:
+    """Return the finding of a party; if it is done, whether its result proves the attack."""
+    if not isinstance(party.outcome, Done):
+        return finding_of(party)
+    return Finding.broken_if(proof(party.outcome.result), effect, shown)
+
+
+def broken_if_both_done(
+    honest: Mapping[PartyId, Party[Any, Any]],
+    cheater: Participant[Any],
+    proof: Callable[[Any, Any], bool],
+    effect: Effect,
+    shown: str,
+    *,
+    otherwise: PartyId = HONEST,
+) -> Finding:
+    """Run a cheater with honest parties 1 and 3, and return the finding.
+
+    Args:
+        proof: returns whether the two honest results prove the attack.
+        otherwise: party whose state is the finding if one of them is not done.
+    """
+    first, third = honest[HONEST], honest[THIRD]
+    run_to_end(first, cheater, third)
+    if not (isinstance(first.outcome, Done) and isinstance(third.outcome, Done)):
+        return finding_of(honest[otherwise])
+    return Finding.broken_if(proof(first.outcome.result, third.outcome.result), effect, shown)
 
 
 def crash_if_raised(act: Callable[[], Finding]) -> Finding:
@@ -87,6 +118,11 @@ def interpolate_key(shares: Iterable[KeyShare]) -> Scalar:
     held = {share.identifier: share.secret_share for share in shares}
     group = next(iter(held.values())).group
     return sum((lagrange_coefficient(group, i, held) * x for i, x in held.items()), group.scalar(0))
+
+
+def cannot_combine(one: KeyShare, other: KeyShare) -> bool:
+    """Return whether two shares do not interpolate to the key that the first one's record names."""
+    return not can_combine(one, other)
 
 
 def can_combine(*shares: KeyShare) -> bool:

@@ -135,7 +135,7 @@ def _list(parties: Iterable[int]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """One entry of the gallery: an attack, its source, the check that stops it, and its code.
+    """Entry of the gallery: an attack, its source, the check that stops it, and its code.
 
     One of your own needs ``id``, ``name``, ``run`` and ``expected_on``; with ``research`` and
     ``expected_off`` it is shown, too, that it would work were the check not there
@@ -145,8 +145,8 @@ class Attack:
     """
 
     id: str
-    """Its row in the table of attacks, with a letter if the row has several entries; of your own,
-    any short name."""
+    """Row of the table of attacks, with a letter if the row has several entries; for one of your
+    own, any short name."""
     name: str
     reference: str = ""
     """Source: CVE, paper or advisory."""
@@ -185,7 +185,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry in one mode: the expected and the observed finding."""
+    """Entry in one mode: the expected and the observed finding."""
 
     attack: Attack
     check_on: bool

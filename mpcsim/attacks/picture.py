@@ -1,5 +1,4 @@
-"""The matrix of attacks at a glance: each with the check on and off, in a few words. Needs
-matplotlib."""
+"""Chart of the attack matrix: each attack with the check on and off. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ SERIOUS: Final = {
     Effect.LEAK: "secrets recovered",
     Effect.CHOSEN_KEY: "attacker chose the key",
 }
-"""What costs the money."""
+"""Effects that cost the money, in short."""
 OTHER: Final = {
     Effect.BIAS: "random value steered",
     Effect.UNUSABLE: "shares do not combine",
@@ -40,7 +39,7 @@ OTHER: Final = {
     Effect.NOBODY_NAMED: "cheater stays unnamed",
     Effect.CRASH: "honest party crashes",
 }
-"""What costs availability or trust."""
+"""Effects that cost availability or trust, in short."""
 DO: Final = {
     Consequence.RETRY: "retry",
     Consequence.BAN: "ban",
@@ -56,7 +55,7 @@ ENDED: Final = {
 
 
 def short_text(found: Finding) -> str:
-    """What a cell found, in a few words."""
+    """Return a finding in a few words."""
     if found.effect:
         return (SERIOUS | OTHER)[found.effect]
     if found.verdict is Verdict.ABORTED and found.consequence:
@@ -66,7 +65,7 @@ def short_text(found: Finding) -> str:
 
 
 def matrix_chart(matrix: Matrix) -> Chart:
-    """A row for each attack; the darker a cell, the worse what it says.
+    """Draw the matrix: a row for each attack; the darker a cell, the worse its finding.
 
     >>> figure = at_a_glance(report.collect(list(report.run())))
     """

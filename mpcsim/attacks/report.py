@@ -23,31 +23,31 @@ MODES = (True, False)
 
 @dataclass(frozen=True)
 class Matrix:
-    """What was run, and what there should be beyond that."""
+    """Cells that were run, and those that are missing."""
 
     cells: tuple[Cell, ...]
     missing: tuple[str, ...] = ()
-    """Cells that should be there: those of every entry, and two for every row without one."""
+    """Missing cells: of every entry, and two for every row without one."""
     whole: bool = True
-    """Whether it is of the whole gallery; what is said of its rows is left out otherwise."""
+    """Whether it is of the whole gallery; remarks on rows are left out otherwise."""
 
     @property
     def expected_count(self) -> int:
-        """Cells that are as they must be."""
+        """Number of cells that are as they must be."""
         return sum(cell.as_expected for cell in self.cells)
 
     @property
     def total(self) -> int:
-        """Cells that there must be."""
+        """Number of cells that there must be."""
         return len(self.cells) + len(self.missing)
 
     @property
     def complete(self) -> bool:
-        """Whether every cell is there, and as it must be."""
+        """Whether every cell is there and as it must be."""
         return self.expected_count == self.total
 
     def summary(self) -> str:
-        """The last line of the report."""
+        """Return the last line of the report."""
         return f"{self.expected_count} of {self.total} cells are as they must be"
 
 
@@ -59,10 +59,11 @@ def run(attacks: Sequence[Attack] = ATTACKS) -> Iterator[Cell]:
 
 
 def collect(cells: Sequence[Cell], attacks: Sequence[Attack] = ATTACKS) -> Matrix:
-    """The matrix that these cells make; whatever else there should be is missing.
+    """Return the matrix of these cells, with the missing ones.
 
     Args:
-        attacks: what was to be run. The whole gallery has to cover every row of its table, too.
+        attacks: entries that were to be run. The whole gallery has to cover every row of its table,
+            too.
     """
     whole = attacks is ATTACKS
     seen = {(cell.attack.id, cell.check_on) for cell in cells}
@@ -80,7 +81,7 @@ def collect(cells: Sequence[Cell], attacks: Sequence[Attack] = ATTACKS) -> Matri
 
 
 def line(cell: Cell) -> str:
-    """One cell as text."""
+    """Return a cell as text."""
     mark = "ok" if cell.as_expected else "UNEXPECTED"
     mode = "on " if cell.check_on else "off"
     text = f"{cell.attack.id:<4} {mode} {mark:<11}{cell.observed}"
@@ -92,13 +93,13 @@ def line(cell: Cell) -> str:
 
 
 def heading(attack: Attack) -> str:
-    """What comes before the two cells of an entry."""
+    """Return the heading of an entry's cells."""
     more = [attack.step] * bool(attack.step) + [f"check: {attack.check}"] * bool(attack.check)
     return f"{attack.id:<4} {attack.name}" + (f"\n     {'; '.join(more)}" if more else "")
 
 
 def footer(matrix: Matrix) -> str:
-    """What comes after all cells: what does not apply, what is missing, and the sum."""
+    """Return the end of the report: rows that do not apply, missing cells, and the sum."""
     lines = []
     if matrix.whole:
         lines += ["Rows of the table that do not apply:"]
@@ -112,7 +113,7 @@ def footer(matrix: Matrix) -> str:
 
 
 def as_text(matrix: Matrix) -> str:
-    """The whole report."""
+    """Return the whole report."""
     parts = []
     for cell in matrix.cells:
         if cell.check_on:
@@ -142,7 +143,7 @@ def _finding(found: Finding | None) -> dict[str, Any] | None:
 
 
 def as_json(matrix: Matrix) -> dict[str, Any]:
-    """The matrix as data."""
+    """Return the matrix as data."""
     entries: dict[str, dict[str, Any]] = {}
     for cell in matrix.cells:
         attack = cell.attack
@@ -174,7 +175,7 @@ def as_json(matrix: Matrix) -> dict[str, Any]:
 
 
 def as_markdown(matrix: Matrix) -> str:
-    """The matrix as two tables."""
+    """Return the matrix as Markdown tables."""
     lines = [
         "| id | attack | step | check | check on | check off | reference |",
         "|---|---|---|---|---|---|---|",
@@ -207,7 +208,7 @@ def _marked(cell: Cell | None) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """As a cell of a Markdown table."""
+    """Escape a text for a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("*", "\\*").replace("\\*\\*", "**")
 
 
@@ -219,7 +220,7 @@ def _rows_without_entry() -> list[tuple[str, str]]:
 
 
 def check_writable(options: argparse.Namespace) -> None:
-    """See that what is to be written can be, before anything is run.
+    """Check that the output files can be written, before anything is run.
 
     Raises:
         UsageError: a file is in no directory.
@@ -230,7 +231,7 @@ def check_writable(options: argparse.Namespace) -> None:
 
 
 def perform(options: argparse.Namespace) -> int:
-    """Run what was chosen, print each cell when it is there; 0 if every cell is as it must be.
+    """Run the chosen entries and print each cell; return 0 if every cell is as it must be.
 
     Raises:
         UsageError: a file to write is in no directory; and as from ``select_attacks``.

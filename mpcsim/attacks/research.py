@@ -1,4 +1,4 @@
-"""RESEARCH BUILDS: protocols with named checks switched off, to show what the checks are for.
+"""RESEARCH BUILDS: protocols with named checks switched off, to show the purpose of each check.
 
 Never for anything of value. Nothing outside ``mpcsim.attacks`` imports this module (a test sees to
 it), and nothing here changes the product: there is no switch in product code that could be set.
@@ -56,11 +56,11 @@ class Build:
     """The product as it is; a research build is a subclass that gives out copies instead."""
 
     def definition(self, of: Definition[Any, Any]) -> Definition[Any, Any]:
-        """The protocol as this build runs it."""
+        """Return the protocol as this build runs it."""
         return of
 
     def function(self, of: F) -> F:
-        """A function of the protocol layers as this build runs it."""
+        """Return a function of the protocol layers as this build runs it."""
         return of
 
     def party(self, *arguments: Any, **keywords: Any) -> Party[Any, Any]:
@@ -68,7 +68,8 @@ class Build:
         return Party(*arguments, **keywords)
 
     def fulfils(self, duty: str) -> bool:
-        """Whether whoever drives the parties does what the protocol asks of it."""
+        """Return whether the driver of the parties fulfils a duty that the protocol leaves to
+        it."""
         return True
 
     def __repr__(self) -> str:
@@ -87,16 +88,16 @@ class ResearchDefinition(Definition[Any, Any]):
 
 @dataclass(frozen=True)
 class Shape:
-    """Differences of a build's definitions from the product's."""
+    """Differences of a build's protocol definitions from the product's."""
 
     wire: Callable[[WireContext], WireContext] | None = None
-    """How messages are decoded instead."""
+    """Wire context to decode messages with, in place of the product's."""
     setup_check: bool = True
     """Whether set-ups are checked before a session begins."""
     sealing: bool = True
     """Whether messages are sealed end to end."""
     number: int | None = None
-    """One protocol number for all protocols."""
+    """Protocol number that all protocols get."""
     rounds: Callable[[Round], Round] | None = None
     """Changes every round (applied last)."""
     definitions: Mapping[str, Definition[Any, Any]] = field(default_factory=dict)
@@ -116,7 +117,7 @@ class ResearchBuild(Build):
         neglecting: Collection[str] = (),
         others: Collection[Definition[Any, Any]] = (),
     ) -> None:
-        """Say what is off.
+        """Make the copy, with some checks off.
 
         Args:
             without: reasons for which ``check`` no longer aborts.
@@ -161,7 +162,7 @@ class ResearchBuild(Build):
     # ------------------------------------------------------------------ what a build gives out
 
     def definition(self, of: Definition[Any, Any]) -> ResearchDefinition:
-        """A new definition; ``of`` itself stays as it is.
+        """Return a new definition; ``of`` itself stays as it is.
 
         Raises:
             UsageError: a protocol from elsewhere that this build has no copy of.
@@ -195,15 +196,15 @@ class ResearchBuild(Build):
         )
 
     def function(self, of: F) -> F:
-        """The private copy of a function."""
+        """Return the private copy of a function."""
         return cast(F, self._copy(of))
 
     def party(self, *arguments: Any, **keywords: Any) -> Party[Any, Any]:
-        """An honest participant, of the class that this build uses."""
+        """Return an honest participant, of the class that this build uses."""
         return self._party(*arguments, **keywords)
 
     def fulfils(self, duty: str) -> bool:
-        """Whether the duty is not among those neglected."""
+        """Return whether the duty is not among those neglected."""
         return duty not in self._neglected
 
     def __repr__(self) -> str:
@@ -223,7 +224,7 @@ class ResearchBuild(Build):
         return run_round
 
     def _adapt_setup(self, setup: Any) -> Any:
-        """The set-up with the copied methods; those that attackers made are theirs alone."""
+        """Return the set-up with the copied methods; those that attackers made are theirs alone."""
         made = self._copy(type(setup))
         if made is type(setup):
             return setup
@@ -235,7 +236,7 @@ class ResearchBuild(Build):
         return made(**values)
 
     def _copy(self, value: Any) -> Any:
-        """The private counterpart of a module, function or class; anything else as it is."""
+        """Return the private counterpart of a module, function or class; anything else as it is."""
         if isinstance(value, ModuleType):
             return _Namespace(self, value) if value.__name__ in self._spaces else value
         if not isinstance(value, (FunctionType, type, functools._lru_cache_wrapper)):
@@ -283,7 +284,7 @@ class ResearchBuild(Build):
 
 
 def without(definition: Definition[Any, Any], *reasons: Reason) -> ResearchDefinition:
-    """A new definition of the protocol, in which these checks let everything pass."""
+    """Return a new definition of the protocol, in which these checks let everything pass."""
     return ResearchBuild(without=reasons, others=[definition]).definition(definition)
 
 
@@ -301,18 +302,19 @@ class _Namespace:
 
 
 def _packages_of(definition: Definition[Any, Any]) -> set[str]:
-    """The packages that the round functions of a protocol are in; a module outside any is one."""
+    """Return the packages that the round functions of a protocol are in; a module outside any is
+    one."""
     modules = {run.__module__ for run in _round_functions(definition)}
     return {module.rpartition(".")[0] or module for module in modules}
 
 
 def _round_functions(definition: Definition[Any, Any]) -> list[FunctionType]:
-    """The round functions of a protocol, but for those that a cheater put in."""
+    """Return the round functions of a protocol, but for those that a cheater put in."""
     return [round_.run for round_ in definition.rounds if isinstance(round_.run, FunctionType)]
 
 
 def _namespaces(roots: Collection[str]) -> dict[str, dict[str, Any]]:
-    """A copy of the namespace of every module in these packages."""
+    """Return a copy of the namespace of every module in these packages."""
 
     def copied(name: str) -> bool:
         return any(name == root or name.startswith(f"{root}.") for root in roots)
@@ -329,7 +331,7 @@ def _check_without(off: frozenset[Reason]) -> Callable[..., None]:
 
 
 def _with_product_mta(result: Any) -> Any:
-    """A result with the product's own multiplication scheme in it, not the copy's."""
+    """Return a result with the product's own multiplication scheme in it, not the copy's."""
     if isinstance(result, KeyShare) and result.mta is not None:
         return replace(result, mta=mta_scheme(result.mta.identifier))
     return result
@@ -346,7 +348,7 @@ FRESH_RANDOMNESS = "fresh randomness after a stall"
 
 
 class ForgetfulGuard(Guard):
-    """A guard on which nothing stays: what a driver has that stores no ``KeyShare.after``."""
+    """A guard on which nothing stays: what a driver has that stores no ``KeyShare.after_abort``."""
 
     def discard(self, *peers: PartyId) -> None:
         """Forget it at once."""

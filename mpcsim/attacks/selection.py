@@ -1,4 +1,4 @@
-"""Which attacks to run: all of the gallery, some of it, or those in a file of one's own."""
+"""Selection of the attacks to run: the gallery, some of it, or attacks from a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mpcsim.errors import UsageError
 
 
 def select_attacks(names: Iterable[str] = (), files: Iterable[Path] = ()) -> tuple[Attack, ...]:
-    """The attacks of these names and in these files.
+    """Return the attacks of these names and in these files.
 
     Args:
         names: of entries (``O2a``), of rows of the table (``O2``: all its entries), or entries'
@@ -42,7 +42,7 @@ def select_attacks(names: Iterable[str] = (), files: Iterable[Path] = ()) -> tup
 
 
 def load_attacks(file: Path) -> tuple[Attack, ...]:
-    """All attacks that a Python file defines, in its order, alone or in tuples and lists.
+    """Return all attacks that a Python file defines, in its order, alone or in tuples and lists.
 
     The file is run, as ``python FILE`` would.
 

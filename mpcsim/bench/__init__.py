@@ -1,4 +1,4 @@
-"""Benchmarks: how fast protocols, simulator and service are here, beside what primitives cost.
+"""Benchmarks: speed of protocols, simulator and service on this machine, beside its primitives.
 
 Imports all rooms but ``cli``. ``report`` joins the parts, one file each, under ``mpcsim bench``.
 """

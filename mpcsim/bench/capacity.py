@@ -1,8 +1,8 @@
-"""The capacity twin: how fast it is, and how well it foretells the real service on this machine.
+"""Benchmark of the capacity twin: its speed, and its accuracy against the real service.
 
 The real service runs here, driven over sockets from this process, which shares its cores. Measuring
-costs and what is to be foretold take turns, so that what else the machine does meets both alike.
-Then the twin runs the same loads with these costs.
+costs and measuring loads take turns, so that other work of the machine affects both alike. Then the
+twin runs the same loads with these costs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from mpcsim.bench.primitives import primitive_costs
 from mpcsim.capacity.calibration.calibrating import Calibration
-from mpcsim.capacity.calibration.measuring import Measured, Service
+from mpcsim.capacity.calibration.measuring import Measurement, Service
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.model.arrivals import Steady, Users
 from mpcsim.capacity.model.costs import Costs
@@ -27,44 +27,44 @@ from mpcsim.sim.network.topology import Network
 
 REPEATS: Final = 5
 SECONDS: Final = 30.0
-"""Of each load in each repeat."""
+"""Duration of each load in each repeat."""
 IN_FLIGHT: Final = 32
 LOADS: Final = (0.3, 0.6, 0.8, 0.9)
-"""Open loops, as parts of what the closed one does."""
+"""Rates of open loops, as parts of the closed loop's throughput."""
 BOUNDS: Final[Mapping[float, tuple[float, float]]] = {
     0.3: (0.10, 0.20),
     0.6: (0.10, 0.20),
     0.8: (0.15, 0.25),
 }
-"""How far p50 and p99 may be off."""
+"""Relative errors allowed of p50 and p99, by load."""
 THROUGHPUT: Final = 0.05
-"""How far throughput may be, and loads at which a percentile is reached."""
+"""Relative error allowed of throughput, and of loads at which a percentile is reached."""
 SATURATION: Final = 0.10
 SCATTER: Final = 2.0
-"""Standard deviations of the service's own, which may be more than these."""
+"""Error allowed in standard deviations of the service's own figure, where that is more."""
 TWIN_MINUTES: Final = 20.0
 HOUR_PER_S: Final = 100.0
 HOUR_MINUTES: Final = 6.0
-"""Simulated for the figure of an hour."""
+"""Simulated time for the figure of an hour."""
 TARGET_US: Final = 24.0
-"""A multiplication on the machine that the hour's figures are promised on."""
+"""Time of a multiplication on the machine that the hour's figures are promised on."""
 HOUR_S: Final = {"loss-free": 60.0, "0.1 % loss": 120.0}
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One figure of the service, and what the twin says."""
+class Comparison:
+    """Comparison of one figure of the service with the twin's."""
 
     what: str
     measured: tuple[float, ...]
-    """In each repeat."""
+    """Figure in each repeat."""
     twin: float
     bound: float
-    """Relative."""
+    """Relative error allowed at least."""
 
     @property
     def service(self) -> float:
-        """Over all repeats."""
+        """Median over all repeats."""
         return median(self.measured)
 
     @property
@@ -73,67 +73,67 @@ class Compared:
         return stdev(self.measured) / mean(self.measured) if len(self.measured) > 1 else 0.0
 
     @property
-    def off(self) -> float:
-        """How far the twin is off, relative."""
+    def relative_error(self) -> float:
+        """Relative error of the twin."""
         return self.twin / self.service - 1
 
     @property
-    def allowed(self) -> float:
-        """How far it may be."""
+    def allowed_error(self) -> float:
+        """Relative error allowed."""
         return max(self.bound, SCATTER * self.scatter)
 
     def row(self) -> str:
-        """A line of the table."""
-        verdict = "within" if abs(self.off) <= self.allowed else "NOT within"
+        """Return a line of the table."""
+        verdict = "within" if abs(self.relative_error) <= self.allowed_error else "NOT within"
         return (
             f"{self.what:<44}{self.service:>10.2f}{self.scatter:>9.1%}{self.twin:>10.2f}"
-            f"{self.off:>+9.1%}   {verdict} {self.allowed:.0%}"
+            f"{self.relative_error:>+9.1%}   {verdict} {self.allowed_error:.0%}"
         )
 
 
-def foretold(
+def compare_with_twin(
     repeats: int = REPEATS,
     seconds: float = SECONDS,
-    tell: Callable[[str], None] = lambda what: None,
-) -> tuple[list[Compared], Costs]:
-    """The service and the twin, side by side.
+    report: Callable[[str], None] = lambda what: None,
+) -> tuple[list[Comparison], Costs]:
+    """Measure the service, and compare it with the twin.
 
     Args:
-        seconds: of each load in each repeat.
-        tell: hears what is being done.
+        seconds: duration of each load in each repeat.
+        report: called with each step.
     """
-    closed: list[Measured] = []
-    opened: dict[float, list[Measured]] = {load: [] for load in LOADS}
+    closed: list[Measurement] = []
+    opened: dict[float, list[Measurement]] = {load: [] for load in LOADS}
     rates: dict[float, float] = {}
     with Calibration([SIGN]) as calibration:
         service = calibration.service
         for repeat in range(repeats):
-            tell(f"repeat {repeat + 1} of {repeats}: costs")
-            calibration.round()
-            tell(f"repeat {repeat + 1}: {IN_FLIGHT} at a time")
-            closed.append(_closed(service, seconds))
+            report(f"repeat {repeat + 1} of {repeats}: costs")
+            calibration.measure_round()
+            report(f"repeat {repeat + 1}: {IN_FLIGHT} at a time")
+            closed.append(_run_closed(service, seconds))
             rates = rates or {load: load * closed[0].per_s for load in LOADS}
             for load, per_s in rates.items():
-                tell(f"repeat {repeat + 1}: {per_s:.3g} a second")
+                report(f"repeat {repeat + 1}: {per_s:.3g} a second")
                 calls = round(per_s * seconds)
                 opened[load].append(service.open(SIGN, per_s, calls, seed=repeat))
-        tell("fitting")
+        report("fitting")
         costs = calibration.costs()
-    tell("the twin")
-    return _compared(costs, closed, opened, rates), costs
+    report("the twin")
+    return _compare(costs, closed, opened, rates), costs
 
 
-def _closed(service: Service, seconds: float) -> Measured:
+def _run_closed(service: Service, seconds: float) -> Measurement:
     first = service.closed(SIGN, IN_FLIGHT, 4 * IN_FLIGHT)
     return service.closed(SIGN, IN_FLIGHT, max(4 * IN_FLIGHT, round(first.per_s * seconds)))
 
 
-def _compared(
+def _compare(
     costs: Costs,
-    closed: Sequence[Measured],
-    opened: Mapping[float, Sequence[Measured]],
+    closed: Sequence[Measurement],
+    opened: Mapping[float, Sequence[Measurement]],
     rates: Mapping[float, float],
-) -> list[Compared]:
+) -> list[Comparison]:
     def twin(arrivals: Steady | Users) -> Run:
         deployment = Deployment.on_one_machine(os.cpu_count() or 1, costs.network)
         workload = Workload(arrivals, users=1_000_000)
@@ -141,11 +141,11 @@ def _compared(
 
     full = twin(Users(IN_FLIGHT))
     most = full.throughput_per_s()
-    found = [Compared("saturated, calls a second", _of(closed, _per_s), most, THROUGHPUT)]
+    found = [Comparison("saturated, calls a second", _values(closed, _per_s), most, THROUGHPUT)]
     found += [
-        Compared(
+        Comparison(
             f"{IN_FLIGHT} at a time, p{percent} (ms)",
-            _of(closed, partial(_percentile, percent)),
+            _values(closed, partial(_percentile, percent)),
             full.percentile(percent).ms,
             SATURATION,
         )
@@ -156,19 +156,22 @@ def _compared(
         whole = (run.length_s / 10, run.length_s)
         what = f"open, {load:.0%}"
         found.append(
-            Compared(
-                f"{what}, calls a second", _of(measured, _per_s), run.throughput_per_s(), THROUGHPUT
+            Comparison(
+                f"{what}, calls a second",
+                _values(measured, _per_s),
+                run.throughput_per_s(),
+                THROUGHPUT,
             )
         )
         for nth, percent in enumerate((50, 99)):
-            times = _of(measured, partial(_percentile, percent))
+            times = _values(measured, partial(_percentile, percent))
             if load in BOUNDS:
                 says = run.percentile(percent, between_s=whole).ms
-                found.append(Compared(f"{what}, p{percent} (ms)", times, says, BOUNDS[load][nth]))
+                found.append(Comparison(f"{what}, p{percent} (ms)", times, says, BOUNDS[load][nth]))
             else:
                 at = _load_at(percent, median(times), rates[load], most, twin)
                 found.append(
-                    Compared(
+                    Comparison(
                         f"{what}, load (a second) with its p{percent}",
                         (rates[load],) * len(times),
                         at,
@@ -181,7 +184,7 @@ def _compared(
 def _load_at(
     percent: float, ms: float, near: float, most: float, twin: Callable[[Steady], Run]
 ) -> float:
-    """The rate at which the twin has a percentile, by bisection."""
+    """Return the rate at which the twin has a percentile, by bisection."""
     low, high = 0.7 * near, most
     while high - low > 0.005 * near:
         middle = (low + high) / 2
@@ -193,15 +196,17 @@ def _load_at(
     return (low + high) / 2
 
 
-def _per_s(measured: Measured) -> float:
+def _per_s(measured: Measurement) -> float:
     return measured.per_s
 
 
-def _percentile(percent: float, measured: Measured) -> float:
+def _percentile(percent: float, measured: Measurement) -> float:
     return measured.percentile(percent)
 
 
-def _of(measured: Sequence[Measured], value: Callable[[Measured], float]) -> tuple[float, ...]:
+def _values(
+    measured: Sequence[Measurement], value: Callable[[Measurement], float]
+) -> tuple[float, ...]:
     return tuple(value(each) for each in measured)
 
 
@@ -209,8 +214,8 @@ def _of(measured: Sequence[Measured], value: Callable[[Measured], float]) -> tup
 
 
 def hour_figures() -> dict[str, float]:
-    """Processor time of an hour of 100 secp256k1 signatures a second, on one core, and in this
-    machine's multiplications a call; without and with losses."""
+    """Return processor time of an hour of 100 secp256k1 signatures a second, on one core, and in
+    this machine's multiplications a call; without and with losses."""
     unit_us = primitive_costs()["scalar_mult_us"]
     figures = {}
     for name, loss in (("loss-free", 0.0), ("0.1 % loss", 0.001)):
@@ -230,9 +235,9 @@ def hour_figures() -> dict[str, float]:
 def capacity_figures(
     repeats: int = REPEATS, seconds: float = SECONDS
 ) -> tuple[str, dict[str, float]]:
-    """Everything: as text, and by name."""
+    """Measure all figures of the twin; return them as text, and by name."""
     hour = hour_figures()
-    found, _ = foretold(repeats, seconds)
+    found, _ = compare_with_twin(repeats, seconds)
     head = f"{'':<44}{'service':>10}{'scatter':>9}{'twin':>10}{'off':>9}"
     lines = ["the capacity twin", "", head, *(each.row() for each in found), ""]
     for name, seconds_allowed in HOUR_S.items():

@@ -1,4 +1,4 @@
-"""Memory of a signing party, measured in a process of its own."""
+"""Benchmark of memory: a signing party in a process of its own."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def _run(script: str, text: str = "") -> list[float]:
 
 
 def memory_figures(shares: tuple[bytes, bytes]) -> dict[str, float]:
-    """Megabytes of peak resident memory.
+    """Measure megabytes of peak resident memory.
 
-    ``signing_memory_mb``: what twenty signatures add to a process that has imported the package
-    and loaded its shares (both signers in it); ``import_memory_mb``: what importing adds to a
-    bare interpreter, NumPy and the cryptographic libraries included.
+    ``signing_memory_mb``: memory that twenty signatures add to a process that has imported the
+    package and loaded its shares (both signers in it); ``import_memory_mb``: memory that importing
+    adds to a bare interpreter, NumPy and the cryptographic libraries included.
     """
     (bare,) = _run(_BASELINE)
     loaded, signed = _run(_PARTY, "\n".join(share.hex() for share in shares))

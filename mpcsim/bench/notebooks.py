@@ -1,4 +1,4 @@
-"""How long each notebook takes from its first cell to its last, in a fresh kernel."""
+"""Benchmark of notebooks: time of each from its first cell to its last, in a fresh kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mpcsim.errors import UsageError
 
 FOLDER: Final = Path("notebooks")
 TARGET_S: Final = 30.0
-"""What this project promises for each, on two cores."""
+"""Time that this project promises for each, on two cores."""
 CELL_TIMEOUT_S: Final = 120
 
 
@@ -48,7 +48,7 @@ def notebook_figures(folder: Path = FOLDER) -> dict[str, float]:
 
 
 def table(figures: dict[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     lines = [f"notebooks, each in a fresh kernel (target: {TARGET_S:g} s at most)", ""]
     for name, value in figures.items():
         verdict = "" if value <= TARGET_S else "   NOT reached"

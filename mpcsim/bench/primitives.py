@@ -1,4 +1,4 @@
-"""What this machine pays for the operations that no implementation can avoid."""
+"""Costs of primitive operations on this machine, which no implementation can avoid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nacl import bindings as sodium
 
 
 def microseconds(operation: Callable[[], object], repeat: int = 300, rounds: int = 7) -> float:
-    """Median over ``rounds`` of the mean time of one call, in microseconds of CPU time."""
+    """Return the median over ``rounds`` of the mean CPU time of one call, in microseconds."""
     operation()
     means = []
     for _ in range(rounds):
@@ -25,7 +25,7 @@ def microseconds(operation: Callable[[], object], repeat: int = 300, rounds: int
 
 
 def primitive_costs() -> dict[str, float]:
-    """Microseconds for each primitive, by name."""
+    """Return microseconds for each primitive, by name."""
     secret = os.urandom(31).rjust(32, b"\0")
     P, Q = PublicKey.from_secret(secret), PublicKey.from_secret(os.urandom(31))
     encoded = P.format()

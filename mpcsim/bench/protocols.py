@@ -1,4 +1,4 @@
-"""CPU time, bytes, messages and message delays of every protocol."""
+"""Benchmark of protocols: CPU time, bytes, messages and message delays of each."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from mpcsim.protocols.engine.events import Listener, PartyEvent, StepFinished, S
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.presign import Presignature
-from mpcsim.protocols.sample_keys import unused
+from mpcsim.protocols.sample_keys import as_unused
 
 R = TypeVar("R")
 Parties = list[Party[Any, Any]]
 SYSTEM: Rng = SystemRng()
 
 FULL_RUNS = 60
-"""Runs behind every median of a signature; key generation takes half as many."""
+"""Number of runs behind every median of a signature; key generation takes half as many."""
 
 
 PRESIGN = "presign_secp256k1_2p_x16"
 PRESIGNATURES = 16
-"""That are made in one session where presigning is measured."""
+"""Number of presignatures in one session where presigning is measured."""
 
 CURVE_OPERATIONS: dict[str, dict[str, int]] = {
     "sign_secp256k1_2p": {
@@ -61,13 +61,13 @@ CURVE_OPERATIONS: dict[str, dict[str, int]] = {
 
 
 def curve_floor_ms(name: str, primitives: Mapping[str, float]) -> float:
-    """What those operations cost on this machine."""
+    """Return the cost of a signature's curve operations on this machine."""
     counts = CURVE_OPERATIONS[name].items()
     return sum(n * primitives[f"{operation}_us"] for operation, n in counts) / 1000
 
 
 class StepClock:
-    """A listener that adds up the time of every step, without the steps inside it."""
+    """Listener that adds up the time of every step, without the steps inside it."""
 
     def __init__(self) -> None:
         self.ns: Counter[str] = Counter()
@@ -86,7 +86,8 @@ class StepClock:
 
 
 def step_times(runs: int) -> dict[str, dict[str, float]]:
-    """Milliseconds of each step of a two-party signature, both parties together, by curve."""
+    """Return milliseconds of each step of a two-party signature, both parties together, by
+    curve."""
     found: dict[str, dict[str, float]] = {}
     for name, shares in (
         ("sign_secp256k1_2p", keys("secp256k1")),
@@ -104,8 +105,8 @@ def step_times(runs: int) -> dict[str, dict[str, float]]:
     return found
 
 
-class Timed(Generic[R]):
-    """A party whose CPU time is added up."""
+class TimedParty(Generic[R]):
+    """Party whose CPU time is added up."""
 
     def __init__(self, party: Party[Any, R]) -> None:
         self.party = party
@@ -119,8 +120,8 @@ class Timed(Generic[R]):
     def outcome(self) -> Done[R] | Aborted | None:
         return self.party.outcome
 
-    def waiting(self) -> Waiting | None:
-        return self.party.waiting()
+    def waiting_state(self) -> Waiting | None:
+        return self.party.waiting_state()
 
     def start(self) -> list[Output[R]]:
         begin = time.process_time_ns()
@@ -144,10 +145,10 @@ class Figures:
     party_ms: float
     """CPU time of the busiest party."""
     bytes_sent: int
-    """By all parties, envelopes included."""
+    """Bytes sent by all parties, envelopes included."""
     messages: int
     delays: int
-    """Sequential message delays when all parties start together."""
+    """Number of sequential message delays when all parties start together."""
 
 
 def measure(make: Callable[[], Parties], runs: int) -> Figures:
@@ -156,7 +157,7 @@ def measure(make: Callable[[], Parties], runs: int) -> Figures:
     sent = messages = delays = 0
     for n in range(-2, runs):
         begin = time.process_time_ns()
-        timed = [Timed(party) for party in make()]
+        timed = [TimedParty(party) for party in make()]
         local: LocalRun[Any] = LocalRun(timed)
         local.start()
         sent = messages = 0
@@ -174,7 +175,7 @@ def measure(make: Callable[[], Parties], runs: int) -> Figures:
 
 
 def round_trips(parties: Parties) -> int:
-    """Request-response pairs when the first party is a client and the second only answers."""
+    """Return the number of round trips when the first party is a client and the second answers."""
     client, server = parties
     count = 0
     to_server = client.start()
@@ -191,19 +192,19 @@ def round_trips(parties: Parties) -> int:
 
 
 def calls(operation: Callable[[], object]) -> int:
-    """How many calls of Python functions and of functions written in C an operation makes.
+    """Return the number of calls of Python functions and of C functions that an operation makes.
 
     They are what ``sys.setprofile`` reports as ``call`` and ``c_call``. Calls that C code makes of
     C code do not count, nor are all Python versions alike: 3.12 has no call for a comprehension.
     """
     count = 0
 
-    def tell(frame: FrameType, event: str, argument: object) -> None:
+    def count_event(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    sys.setprofile(tell)
+    sys.setprofile(count_event)
     try:
         operation()
     finally:
@@ -212,7 +213,7 @@ def calls(operation: Callable[[], object]) -> int:
 
 
 def call_figures(seed: str = "calls") -> dict[str, float]:
-    """Calls of one signature, all parties together, from their set-up to the last result.
+    """Return the calls of one signature, all parties together, from set-up to last result.
 
     It is the second one with these shares, so that nothing is counted that is done once; and
     seeded, since numbers that are close to a multiple of the order take a few calls more.
@@ -234,7 +235,7 @@ def _calls_of_second(make: Callable[[], Parties]) -> int:
 
 
 def keys(curve: str, scheme: str | None = None, rng: Rng = SYSTEM) -> dict[PartyId, KeyShare]:
-    """A 2-of-3 key."""
+    """Return the shares of a fresh 2-of-3 key."""
     return results(run(_keygen(curve, scheme, rng)))
 
 
@@ -263,7 +264,7 @@ def signing_parties(
     listener: Listener = silent,
     rng: Rng = SYSTEM,
 ) -> Parties:
-    """Fresh signers of a random digest, by the protocol of the key's curve."""
+    """Return fresh signers of a random digest, by the protocol of the key's curve."""
     session_id, digest = rng.bytes(32), rng.bytes(32)
     protocol = ecdsa if shares[PartyId(1)].mta else frost
     return [
@@ -280,7 +281,7 @@ def signing_parties(
 def presigning_parties(
     shares: dict[PartyId, KeyShare], signers: tuple[int, ...], count: int, rng: Rng = SYSTEM
 ) -> list[Party[presign.PresignSetup, tuple[Presignature, ...]]]:
-    """Fresh parties of a session that makes presignatures."""
+    """Return fresh parties of a session that makes presignatures."""
     session_id = rng.bytes(32)
     return [
         presign.party(
@@ -293,7 +294,7 @@ def presigning_parties(
 def presigned_parties(
     shares: dict[PartyId, KeyShare], parts: Mapping[PartyId, Presignature], rng: Rng = SYSTEM
 ) -> Parties:
-    """Fresh signers of a random digest with a presignature; the first one finishes.
+    """Return fresh signers of a random digest with a presignature; the first one finishes.
 
     They take the same one again and again, which is for measuring only.
     """
@@ -301,7 +302,7 @@ def presigned_parties(
     finisher = min(parts)
     return [
         presigned.party(
-            presigned.setup(shares[i], unused(part), finisher, digest, rho),
+            presigned.setup(shares[i], as_unused(part), finisher, digest, rho),
             session_id=session_id,
             rng=rng,
         )
@@ -317,7 +318,8 @@ def _presignature(
 
 
 def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
-    """Name, a maker of fresh parties, and the share of the full number of runs it gets."""
+    """Yield name, maker of fresh parties, and share of the full number of runs, of each
+    operation."""
     secp, wide, ed = keys("secp256k1"), keys("secp256k1", LIKE_SILENCE.identifier), keys("ed25519")
     yield "sign_secp256k1_2p", lambda: signing_parties(secp, (1, 2)), 1.0
     yield "sign_secp256k1_2p_xi512", lambda: signing_parties(wide, (1, 2)), 1.0
@@ -338,7 +340,7 @@ def operations() -> Iterator[tuple[str, Callable[[], Parties], float]]:
 
 
 def presigned_figures(measured: Mapping[str, Figures]) -> dict[str, float]:
-    """What a signature costs with a presignature, beside one without."""
+    """Return the cost of a signature with a presignature, beside one without."""
     offline = measured[PRESIGN].total_ms / PRESIGNATURES
     online = measured["sign_presigned_secp256k1_2p"].total_ms
     full = measured["sign_secp256k1_2p"].total_ms
@@ -349,7 +351,7 @@ def presigned_figures(measured: Mapping[str, Figures]) -> dict[str, float]:
 
 
 def round_trip_figures() -> dict[str, float]:
-    """HTTP round trips of a two-party signature."""
+    """Return HTTP round trips of a two-party signature."""
     secp, ed = keys("secp256k1"), keys("ed25519")
     ahead = _presignature(secp, (1, 2))
     return {
@@ -360,7 +362,7 @@ def round_trip_figures() -> dict[str, float]:
 
 
 def share_figures() -> dict[str, float]:
-    """Size of a serialized 2-of-3 share, and how much of it is multiplication state."""
+    """Return the size of a serialized 2-of-3 share, with and without multiplication state."""
     found: dict[str, float] = {}
     for curve in ("secp256k1", "ed25519"):
         share = keys(curve)[PartyId(1)]

@@ -1,4 +1,4 @@
-"""How close the two clocks are: signatures in real time over loopback HTTP, and in virtual time."""
+"""Accuracy of virtual time: signatures in real time over loopback HTTP, and in virtual time."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from mpcsim.crypto.rng import SeededRng, SystemRng
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.protocols.signing import signer, to_sign, verifies
+from mpcsim.protocols.signing import signer, signing_input, verifies
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.completion import Validate
 from mpcsim.sim.run.compute import Measured
-from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.realtime.realtime import real_time
 from mpcsim.sim.traces.records import Verdict
 
 DELAYS_MS = (5, 20, 50, 200)
-"""One way on every link."""
+"""One-way delays on every link."""
 RUNS = 5
-"""Behind every median."""
+"""Number of runs behind every median."""
 
 
 def signers(
@@ -34,7 +34,7 @@ def signers(
     ids: Iterable[int] = (1, 2),
     secrets_seed: str | None = None,
 ) -> tuple[list[Party[Any, Any]], Validate]:
-    """Fresh parties of one signing session, and who judges their signatures.
+    """Return fresh parties of one signing session, and a check of their signatures.
 
     Args:
         message: hashed with SHA-256 for secp256k1, signed as it is for ed25519.
@@ -43,7 +43,7 @@ def signers(
     """
     ids = tuple(ids)
     record = shares[PartyId(ids[0])].record
-    signed = to_sign(record, message)
+    signed = signing_input(record, message)
     session_id = os.urandom(32)
     if secrets_seed is not None:
         session_id = hashlib.sha256(secrets_seed.encode()).digest()
@@ -60,7 +60,7 @@ def signers(
 
 
 def networks(delay_ms: float) -> dict[str, Network]:
-    """The two parties joined directly, and through the gateway."""
+    """Return networks that join the two parties directly, and through the gateway."""
     return {
         "direct": Network.mesh((1, 2), delay_ms),
         "gateway": Network.star(delay_ms, delay_ms, delay_ms),
@@ -68,16 +68,16 @@ def networks(delay_ms: float) -> dict[str, Network]:
 
 
 def accuracy_figures(runs: int = RUNS, delays_ms: Iterable[float] = DELAYS_MS) -> dict[str, float]:
-    """Durations of two-party signatures by both clocks, and real over virtual; about a minute.
+    """Measure two-party signatures by both clocks, and real over virtual time; about a minute.
 
     Args:
-        runs: behind every median.
-        delays_ms: one way on every link.
+        runs: number of runs behind every median.
+        delays_ms: one-way delays on every link.
 
     Returns:
         ``{operation}_{network}_{delay}ms_real_ms``, ``..._virtual_ms`` (medians; computation
         measured), their ``..._ratio``, and ``..._best_ratio``, of the shortest run by each clock:
-        what other processes take from this one lengthens only the real runs, and not all alike.
+        other processes lengthen only the real runs, and not all alike.
 
     Raises:
         RuntimeError: a session did not end with a valid signature.
@@ -107,7 +107,7 @@ def accuracy_figures(runs: int = RUNS, delays_ms: Iterable[float] = DELAYS_MS) -
 
 
 def table(figures: Mapping[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     columns = {"real_ms": ".2f", "virtual_ms": ".2f", "ratio": ".3f", "best_ratio": ".3f"}
     lines = [f"{'real over virtual time':<32}" + "".join(f"{c:>12}" for c in columns)]
     for key in figures:

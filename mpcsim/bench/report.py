@@ -1,4 +1,4 @@
-"""All figures by name, and as a table."""
+"""Report of all benchmarks: figures by name, and tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mpcsim.ids import PartyId
 SECTIONS = (
     *("protocols", "simulator", "accuracy", "rest", "service", "capacity", "starting", "notebooks"),
 )
-"""What can be measured; all of it takes about half an hour."""
+"""Sections that can be measured; all of them take about half an hour."""
 
 TARGETS: Mapping[str, float] = {
     "sign_secp256k1_2p_ms": 5.0,
@@ -42,7 +42,7 @@ multiplication of about 24 us."""
 
 
 def all_figures(runs: int = FULL_RUNS) -> tuple[dict[str, float], dict[str, Figures]]:
-    """Measure everything: flat figures by name, and the same for protocols as records."""
+    """Measure protocols and primitives; return figures by name, and records of protocols."""
     flat = dict(primitive_costs())
     measured: dict[str, Figures] = {}
     for name, make, share in operations():
@@ -67,7 +67,7 @@ def all_figures(runs: int = FULL_RUNS) -> tuple[dict[str, float], dict[str, Figu
 def sections(
     chosen: Collection[str], runs: int = FULL_RUNS
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """Measure the chosen sections, one by one: each as text, and as flat figures."""
+    """Measure the chosen sections one by one; yield each as text and as figures by name."""
     if "protocols" in chosen:
         flat, measured = all_figures(runs)
         yield render(flat, measured), flat
@@ -98,7 +98,7 @@ def sections(
 
 
 def render(flat: Mapping[str, float], measured: Mapping[str, Figures]) -> str:
-    """The figures as text tables."""
+    """Return the figures as text tables."""
     lines = [f"Python {platform.python_version()}, {platform.machine()}", ""]
     lines.append(f"{'primitive':<28}{'microseconds':>14}")
     for name, value in flat.items():

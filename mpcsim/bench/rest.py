@@ -1,4 +1,4 @@
-"""What ``POST /v3/wallet/sign`` takes over a network: in virtual time, where computing is free, and
+"""Latency of ``POST /v3/wallet/sign`` over a network: in virtual time, where computing is free, and
 in real time with the delays injected.
 
 The same ``LocalService`` answers in both. Each call comes after a pause that is longer than a
@@ -18,23 +18,23 @@ from node.local import GATEWAY_ADDRESS, LocalService
 from node.process.settings import Settings
 
 CHEAP: Final = Argon2Cost(operations=1, memory_kib=64)
-"""Hashing passwords in no time; signing hashes none."""
+"""Cost of hashing passwords, as low as can be; signing hashes none."""
 PAUSE_MS: Final = 800.0
 REAL_RUNS: Final = 3
 DRAWS: Final = 101
-"""Calls behind a median where latencies are drawn."""
+"""Number of calls behind a median where latencies are drawn."""
 SIGNATURE: Final = {"message": "00" * 32}
 
 STAR: Final = Network.star(50, 50, 50)
 STREAM: Final = STAR.with_connection(forwarding="stream")
 ROUND_TRIP_MS: Final = 200.0
-"""There and back between node and MPC node."""
+"""Round trip between node and MPC node."""
 LTE: Final = Network.preset("seoul", institution="frankfurt", access="lte")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A way to sign."""
+    """Case of signing that is measured."""
 
     name: str
     network: Network
@@ -46,7 +46,7 @@ class Case:
     early: bool = True
     apart: bool = False
     real: bool = True
-    """Measured in real time, too."""
+    """Whether it is measured in real time, too."""
 
 
 CASES: Final = (
@@ -75,11 +75,11 @@ TARGETS: Final[Mapping[str, float]] = {
 }
 """Round trips that this project promises, to a tenth: the bytes' time on the wire comes on top."""
 TARGET_MS: Final[Mapping[str, float]] = {"the same, policy signer": 40.0}
-"""And milliseconds, in the median."""
+"""Medians that this project promises, in milliseconds."""
 
 
 def call_ms(case: Case, clock: Literal["virtual", "real"], runs: int = 1) -> float:
-    """The median time of a call; milliseconds.
+    """Return the median time of a call, in milliseconds.
 
     Raises:
         RuntimeError: one was refused.
@@ -130,7 +130,7 @@ def rest_figures(real_runs: int = REAL_RUNS) -> dict[str, float]:
 
 
 def table(figures: Mapping[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     head = ("virtual ms", "real ms", "round trips")
     lines = [f"{'POST /v3/wallet/sign':<34}" + "".join(f"{name:>12}" for name in head)]
     for case in CASES:
@@ -145,7 +145,7 @@ def table(figures: Mapping[str, float]) -> str:
 
 
 def reached(name: str, virtual_ms: float) -> bool:
-    """Whether a case is as fast as promised; those of which nothing is promised are."""
+    """Return whether a case is as fast as promised; those of which nothing is promised are."""
     if name in TARGET_MS:
         return virtual_ms <= TARGET_MS[name]
     return name not in TARGETS or round(virtual_ms / ROUND_TRIP_MS, 1) <= TARGETS[name]

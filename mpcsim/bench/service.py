@@ -1,4 +1,4 @@
-"""The service as its callers see it: real processes on loopback, no injected latency.
+"""Benchmark of the service as its callers see it: real processes on loopback, no injected latency.
 
 One process each for both MPC nodes, the gateway and the REST node, and this one, which sends the
 requests. Requests one at a time are sent as bytes made beforehand, so that their times are the
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from mpcsim.capacity.calibration.callers import PASSWORD, Answer, Key, post
-from mpcsim.capacity.calibration.service import Served, resident_mb, start
+from mpcsim.capacity.calibration.service import ServiceProcesses, resident_mb, start
 from mpcsim.errors import UsageError
 from mpcsim.protocols.presign import MAX_COUNT
 from mpcsim.service.operations.supervisor import (
@@ -30,7 +30,7 @@ from mpcsim.service.operations.supervisor import (
     backend,
     free_port,
     gateway_program,
-    running,
+    process_group,
 )
 
 KEYS: Final = 32
@@ -38,7 +38,7 @@ REQUESTS: Final = 10_000
 SEQUENTIAL: Final = 300
 WARM_UP: Final = 20
 PRESIGNED: Final = 100
-"""Presigned signatures one at a time, warming up included."""
+"""Number of presigned signatures one at a time, warming up included."""
 TIMEOUT_S: Final = 60.0
 CURVES: Final = ("secp256k1", "ed25519")
 
@@ -74,9 +74,9 @@ def service_figures(
         UsageError: the system does not start, or a first request fails.
     """
     with tempfile.TemporaryDirectory() as folder:
-        figures = _measured(folder, backend(folder), keys, runs, requests)
+        figures = _measure_system(folder, backend(folder), keys, runs, requests)
     with tempfile.TemporaryDirectory() as folder:
-        alone = _measured(
+        alone = _measure_system(
             folder, [gateway_program(free_port(), folder)], keys, runs, requests, signing_only=True
         )
     for curve in CURVES:
@@ -90,7 +90,7 @@ def service_figures(
     return figures
 
 
-def _measured(
+def _measure_system(
     folder: str,
     programs: Sequence[Program],
     keys: int,
@@ -99,8 +99,8 @@ def _measured(
     *,
     signing_only: bool = False,
 ) -> dict[str, float]:
-    """Figures of a node in front of a gateway, the last of the programs."""
-    with running() as processes:
+    """Return figures of a node in front of a gateway, the last of the programs."""
+    with process_group() as processes:
         served = start(processes, programs, folder)
         tokens = [served.token(f"user-{n}") for n in range(keys)]
         load = _Load(served, runs)
@@ -108,8 +108,8 @@ def _measured(
 
 
 class _Connection:
-    """A connection that is kept alive. Requests are bytes made beforehand: what is timed is the
-    service, hardly the sender."""
+    """HTTP connection that is kept alive. Requests are bytes made beforehand, so that the time is
+    the service's, hardly the sender's."""
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
@@ -119,15 +119,15 @@ class _Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def get(self, path: str) -> bytes:
-        """A request."""
+        """Return a GET request."""
         return f"GET {path} HTTP/1.1\r\nHost: {urlsplit(self._address).netloc}\r\n\r\n".encode()
 
     def post(self, path: str, token: str, document: dict[str, Any]) -> bytes:
-        """A request with a JSON body."""
+        """Return a POST request with a JSON body."""
         return post(self._address, path, token, document)
 
     def exchange(self, request: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer."""
+        """Send a request; return status and body of the answer."""
         self._socket.sendall(request)
         answer = Answer()
         while not answer.complete:
@@ -142,9 +142,9 @@ class _Connection:
 
 
 class _Load:
-    """The sender of requests."""
+    """Sender of requests, which measures the service."""
 
-    def __init__(self, served: Served, runs: int) -> None:
+    def __init__(self, served: ServiceProcesses, runs: int) -> None:
         self._address = served.address
         self._runs = runs
         self._served = served
@@ -193,7 +193,7 @@ class _Load:
         with closing(_Connection(self._address)) as node:
 
             def sign(n: int) -> bytes:
-                return node.post("/v3/wallet/sign", key.token, key.signing(n))
+                return node.post("/v3/wallet/sign", key.token, key.signing_request(n))
 
             name = "presigned" if key.presignatures else key.curve
             self._time(node, f"service_sign_{name}", sign, runs)
@@ -227,7 +227,7 @@ class _Load:
         request: Callable[[int], bytes],
         runs: int | None = None,
     ) -> None:
-        """Median and 99th percentile of requests one after the other."""
+        """Measure median and 99th percentile of requests one after the other."""
         runs = runs or self._runs
         took = []
         for n in range(-min(WARM_UP, runs), runs):
@@ -242,7 +242,7 @@ class _Load:
         self._figures[f"{name}_p99_ms"] = quantiles([*took, took[-1]], n=100)[98]
 
     async def _presigned(self, keys: list[Key], requests: int) -> int:
-        """The same with presignatures, which are made beforehand."""
+        """Measure signing with presignatures, which are made beforehand."""
         each = -(-requests // len(keys))
         began = time.perf_counter()
         await asyncio.gather(*(self._presign(key, each + PRESIGNED) for key in keys))
@@ -257,14 +257,14 @@ class _Load:
 
     async def _presign(self, key: Key, count: int) -> None:
         while len(key.presignatures) < count:
-            body = {**key.stored(), "count": min(MAX_COUNT, count - len(key.presignatures))}
+            body = {**key.request_fields(), "count": min(MAX_COUNT, count - len(key.presignatures))}
             status, made = await self._post(key.token, "/v3/wallet/presign", body)
             if status != 200:
                 raise UsageError(f"presign: {status} {made}")
             key.presignatures.extend(made["presignatures"])
 
     async def _sustained(self, keys: list[Key], requests: int, name: str) -> int:
-        """Every key signs as fast as it is answered; returns the number of errors.
+        """Sign with every key as fast as it is answered; return the number of errors.
 
         The node's memory is read after a tenth of the requests and at the end.
         """
@@ -277,7 +277,7 @@ class _Load:
             for n in numbers:
                 if n == requests // 10:
                     self._figures[f"service_node_{name}_tenth_mb"] = resident_mb(node)
-                status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing(n))
+                status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing_request(n))
                 errors += status != 200
 
         before = self._served.cpu_ms()
@@ -295,7 +295,7 @@ class _Load:
 
 
 def table(figures: dict[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     lines = ["the service over loopback HTTP", ""]
     for name, value in figures.items():
         target = ""

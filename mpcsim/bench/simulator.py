@@ -1,4 +1,4 @@
-"""What the simulator itself costs: replayed signatures a second, and engine time per message."""
+"""Speed of the simulator: replayed signatures a second, and engine time per message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from statistics import median
 from typing import Final
 
-from mpcsim.bench.protocols import Timed, keys, signing_parties
+from mpcsim.bench.protocols import TimedParty, keys, signing_parties
 from mpcsim.protocols import dkg
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.network.topology import Network
@@ -22,12 +22,12 @@ LOSS: Final = 0.01
 
 
 def default_network(loss: float = 0.0) -> Network:
-    """The default topology with log-normal latencies."""
+    """Return the default topology with log-normal latencies."""
     return Network.star(LogNormal(20.0, 0.2), LogNormal(5.0, 0.2), LogNormal(70.0, 0.2), loss=loss)
 
 
 def signature_graph() -> MessageGraph:
-    """The messages of a two-party secp256k1 signature."""
+    """Return the messages of a two-party secp256k1 signature."""
     simulation = Simulation(default_network(), compute=Free())
     simulation.generate()
     return record(simulation.sign().trace)
@@ -36,14 +36,14 @@ def signature_graph() -> MessageGraph:
 def samples_per_s(
     graph: MessageGraph, network: Network, samples: int, *, approximate: bool = False
 ) -> float:
-    """Replayed sessions a second of CPU time (one thread), fitting included."""
+    """Return replayed sessions a second of CPU time (one thread), fitting included."""
     begin = time.process_time_ns()
     graph.replay(network, samples, approximate=approximate)
     return samples / (time.process_time_ns() - begin) * 1e9
 
 
 def key_generation_graph(parties: int) -> tuple[MessageGraph, Network]:
-    """The messages of an ed25519 key generation among so many parties, all joined directly."""
+    """Return the messages of an ed25519 key generation among ``parties``, all joined directly."""
     ids = tuple(range(1, parties + 1))
     network = Network.mesh(ids, LogNormal(20.0, 0.2))
     agreed = dkg.setup("ed25519", 2, ids)
@@ -52,7 +52,7 @@ def key_generation_graph(parties: int) -> tuple[MessageGraph, Network]:
 
 
 def engine_figures(runs: int) -> dict[str, float]:
-    """Time of the discrete-event engine beyond that of the parties it drives.
+    """Measure the time of the discrete-event engine beyond that of the parties it drives.
 
     Returns:
         ``des_us_per_message``, and ``des_overhead_percent`` of the cryptography, for a two-party
@@ -61,7 +61,7 @@ def engine_figures(runs: int) -> dict[str, float]:
     shares, network = keys("secp256k1"), default_network()
     per_message, percent = [], []
     for n in range(-2, runs):
-        timed = [Timed(party) for party in signing_parties(shares, (1, 2))]
+        timed = [TimedParty(party) for party in signing_parties(shares, (1, 2))]
         run = VirtualRun(timed, network, compute=Free())
         begin = time.process_time_ns()
         trace = run.run()
@@ -74,9 +74,11 @@ def engine_figures(runs: int) -> dict[str, float]:
 
 
 def forwarding_figures() -> dict[str, float]:
-    """A two-party secp256k1 signature with 50 ms on every hop, in virtual time: what a gateway
-    makes of it that stores messages before it forwards them, and one that does not. These follow
-    from the model; no machine changes them."""
+    """Return durations of a two-party secp256k1 signature with 50 ms on every hop, in virtual time.
+
+    They are those through a gateway that stores messages before it forwards them, and through one
+    that does not; they follow from the model, and no machine changes them.
+    """
     figures = {}
     for forwarding in FORWARDING:
         network = Network.star(50.0, 50.0, 50.0).with_connection(forwarding=forwarding)
@@ -87,7 +89,7 @@ def forwarding_figures() -> dict[str, float]:
 
 
 def simulator_figures(runs: int = 30) -> dict[str, float]:
-    """Everything, by name.
+    """Return all figures of the simulator, by name.
 
     ``replay_{lossless,lossy}_samples_per_s``: replayed two-party signatures a second on one core,
     without losses and with ``LOSS``; ``..._approximate_samples_per_s``: the same with fitted
@@ -116,5 +118,5 @@ def simulator_figures(runs: int = 30) -> dict[str, float]:
 
 
 def table(figures: dict[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     return "\n".join(f"{name:<40}{value:>16,.1f}" for name, value in figures.items())

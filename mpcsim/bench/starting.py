@@ -1,4 +1,4 @@
-"""How long the gateway takes until it answers, with many keys in its stores.
+"""Start-up time of the gateway until it answers, with many keys in its stores.
 
 After a clean stop everything is in the databases' own files. After a crash part of it is in their
 logs, and there are sessions that came to nothing.
@@ -25,8 +25,8 @@ from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.data_folder import store_file
-from mpcsim.service.operations.supervisor import backend, running
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED
+from mpcsim.service.operations.supervisor import backend, process_group
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED
 from mpcsim.service.rpc.statements import KeyRecord, SignedRecord, Vote, shares_hash
 from mpcsim.service.storage.database import REGISTRY
 
@@ -86,7 +86,7 @@ def fill(clean: Path, crashed: Path, count: int) -> None:
     for n in range(count + BROKEN_OFF):
         user, key_id = registry.sign_up(f"user-{n}"), rng.bytes(32)
         public = replace(shares[CLIENT].record, epoch=key_id)
-        signed = _signed(identities, user.user_id, public)
+        signed = _sign_record(identities, user.user_id, public)
         for party, store in stores.items():
             made = StoredShare(
                 key_id.hex(),
@@ -106,10 +106,10 @@ def fill(clean: Path, crashed: Path, count: int) -> None:
         service.close()
 
 
-def _signed(
+def _sign_record(
     identities: Mapping[PartyId, Identity], user_id: str, public: PublicKeyRecord
 ) -> SignedRecord:
-    """As the MPC nodes would sign it."""
+    """Return a key's record, signed by both MPC nodes."""
     record = KeyRecord(
         user_id,
         CURVE,
@@ -132,7 +132,7 @@ def _start_s(folders: list[Path]) -> float:
     """Median time of a start."""
     took = []
     for folder in folders:
-        with running() as processes:
+        with process_group() as processes:
             began = time.perf_counter()
             processes.start(*backend(folder), quiet=True)
             took.append(time.perf_counter() - began)
@@ -140,7 +140,7 @@ def _start_s(folders: list[Path]) -> float:
 
 
 def table(figures: dict[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     lines = ["start of the gateway, until it answers", ""]
     for name, value in figures.items():
         line = f"{name:<40}{value:>10.2f}".removesuffix(".00")

@@ -1,21 +1,19 @@
-"""The whole service under load, in virtual time: what breaks first, and what would help.
+"""Capacity model of the service: a discrete-event simulation of it under load, in virtual time.
 
     >>> from mpcsim.capacity import Deployment, Workload
     >>> run = Deployment().run(Workload(), hours=1)
     >>> print(run)
 
-``deployment`` says what the service runs on, ``workload``, ``arrivals`` and ``events`` what is
-asked of it, ``costs`` what handling a message takes (``calibration`` measures that), and
-``operations`` what messages there are (``recording`` listens to the real service). ``kernel`` is
-the twin itself, compiled; ``simulation`` leads up to it, or ``real`` to the real service in its
-place, and ``running`` runs them. ``results`` are what comes of that; ``experiments`` are questions
-that take many runs; ``figures`` are pictures of both. ``plan`` puts all that is asked in a file.
+``running`` states the model on a page and runs it: on ``kernel``, for which ``simulation`` compiles
+the inputs (``model``), with recorded messages (``recording``) or the real service (``real``).
+``calibration`` measures the costs; ``results`` and ``experiments`` evaluate one run and many;
+``plan`` is a file with all inputs and requests.
 """
 
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.experiments import (
-    Found,
     LoadCurve,
+    SearchResult,
     capacity_point,
     cheapest,
     load_curve,
@@ -23,7 +21,14 @@ from mpcsim.capacity.experiments import (
 )
 from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.model.costs import Costs
-from mpcsim.capacity.model.incidents import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.model.incidents import (
+    BulkReshare,
+    Event,
+    ProcessCrash,
+    ProcessPause,
+    RollingRestart,
+    Slowdown,
+)
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
 from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
@@ -39,21 +44,21 @@ __all__ = [
     "Costs",
     "Curve",
     "Deployment",
-    "Deploys",
-    "Dies",
+    "RollingRestart",
+    "ProcessCrash",
     "Event",
-    "Found",
+    "SearchResult",
     "LoadCurve",
     "Overloaded",
     "Part",
-    "Pauses",
+    "ProcessPause",
     "Percentile",
     "Plan",
     "Profile",
-    "Reshares",
+    "BulkReshare",
     "Run",
     "Sensitivity",
-    "Slows",
+    "Slowdown",
     "Steady",
     "Times",
     "Users",

@@ -1,8 +1,8 @@
-"""How much of everything one call takes, and hence how many a second there can be at most.
+"""Service demands of a workload, and the capacity that follows (operational bounds).
 
-A place, or an event loop, through which every call goes for ``d`` seconds serves ``1 / d`` calls a
-second, however they come: the largest demand is the bottleneck (Denning and Buzen, The operational
-analysis of queueing network models, 1978).
+A resource that every call visits for ``d`` seconds in total serves at most ``1 / d`` calls a
+second, whatever the arrival process: the largest demand is the bottleneck (Denning and Buzen, The
+operational analysis of queueing network models, 1978).
 """
 
 from __future__ import annotations
@@ -14,36 +14,38 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpcsim.capacity.kernel import records as kernel
+from mpcsim.capacity.simulation.call_graph import ROLES
 from mpcsim.capacity.simulation.layout import Layout
-from mpcsim.capacity.simulation.shape import ROLES
 
 
 @dataclass(frozen=True)
 class Demand:
-    """Of a workload on a deployment."""
+    """Service demand of a workload at each resource of a deployment."""
 
     seconds: Mapping[str, float]
-    """Of each call, on average, by what it takes; divided by how many of it there are at a time."""
+    """Mean service demand of a call by resource, divided by the number of its servers (cores,
+    threads)."""
 
     @property
     def bottleneck(self) -> str:
-        """What is full first."""
+        """Resource with the largest demand."""
         return max(self.seconds, key=lambda name: self.seconds[name], default="nothing")
 
     @property
     def most_per_s(self) -> float:
-        """Calls a second, if nothing but their work took time; infinite: they take none."""
+        """Capacity: calls a second at which the bottleneck is saturated; infinite: calls take no
+        time."""
         most = max(self.seconds.values(), default=0.0)
         return 1 / most if most else math.inf
 
     @property
     def at_most(self) -> str:
-        """The same in words, of which so many calls are really possible."""
+        """Capacity as text, rounded down."""
         return f"{rounded_down(self.most_per_s):.3g} calls a second at most"
 
 
 def rounded_down(value: float) -> float:
-    """Return a positive value with three digits, not above it: bounds that are shown are kept."""
+    """Return a positive value with three digits, not above it, so that a bound stays a bound."""
     if not 0 < value < math.inf:
         return value
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
@@ -51,15 +53,15 @@ def rounded_down(value: float) -> float:
 
 
 def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
-    """What calls take, of which each number of an operation has its share.
+    """Return the service demand of calls, of which each operation has its share.
 
-    What a turn of an event loop costs is left out: the fuller a loop is, the more share it.
+    The cost of event-loop iterations is left out: under load, many jobs share one.
     """
     service, calls = layout.service, layout.calls
     tables, levels = service.tables, service.levels
     means = ((tables[:, :-1] + tables[:, 1:]) / 2 * np.diff(levels, axis=1)).sum(axis=1)
     loops = np.zeros(len(layout.processes))
-    places = np.zeros(len(layout.places))
+    resources = np.zeros(len(layout.resources))
     threads = np.zeros(len(layout.processes))
     whole = sum(mix.values())
     for number, share in mix.items():
@@ -75,7 +77,7 @@ def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
                     ms *= share / whole / len(every)
                     on_disk = kind in {kernel.LOOP_DISK, kernel.THREAD_DISK}
                     record = service.processes[process]
-                    places[record["disk"] if on_disk else record["cores"]] += ms
+                    resources[record["disk"] if on_disk else record["cpu"]] += ms
                     if kind in {kernel.LOOP, kernel.LOOP_DISK, kernel.THREAD}:
                         loops[process] += ms
                     if kind in {kernel.THREAD, kernel.FREE_THREAD, kernel.THREAD_DISK}:
@@ -83,8 +85,8 @@ def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
     found = {f"event loop of {p}": ms for p, ms in zip(layout.processes, loops, strict=True)}
     found |= {f"threads of {p}": ms for p, ms in zip(layout.processes, threads, strict=True)}
     found |= {
-        place.name: ms / place.cores
-        for place, ms in zip(layout.places, places, strict=True)
-        if place.cores
+        resource.name: ms / resource.cores
+        for resource, ms in zip(layout.resources, resources, strict=True)
+        if resource.cores
     }
     return Demand({name: ms / 1000 for name, ms in found.items() if ms})

@@ -1,4 +1,4 @@
-"""``Deployment``: a service as it is deployed, run, drawn, and kept in files."""
+"""``Deployment``: a service's machines and network, to be run, plotted, and kept in files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Deployment"]
 
 @dataclass(frozen=True)
 class Deployment(Model):
-    """A service as it is deployed.
+    """Deployment of a service.
 
     >>> Deployment(Network.preset("seoul", institution="frankfurt"), node=Part(4, replicas=2))
     """
@@ -40,24 +40,24 @@ class Deployment(Model):
         exactness: Exactness = "recorded",
         progress: Callable[[float], None] = lambda part: None,
     ) -> Run:
-        """What comes of a workload.
+        """Run a workload.
 
         >>> run = Deployment().run(Workload(Steady(40.0)), hours=1)
         >>> print(run)
         >>> run.percentile(99)
 
         Args:
-            costs: what handling messages takes, or a file of ``mpcsim calibrate``; by default as
-                it was measured for this version.
+            costs: service demands, or a file of ``mpcsim calibrate``; by default those measured for
+                this version.
             exactness: ``recorded`` (the messages of recorded calls, with sampled costs, for hours
                 of load) or ``real`` (the real node, gateway and MPC nodes, every signature made
-                and verified, for minutes); ``live`` is ``real``, but computing is charged as it
-                takes here and now, on one core, and never comes out the same twice.
-            progress: is told which part of the run is over, from 0 to 1.
+                and verified, for minutes); ``live`` is ``real`` with the time that computing takes
+                here and now, on one core: never twice the same.
+            progress: called with the share of the run that is over, from 0 to 1.
 
         Raises:
             UsageError: no length, costs of another version of the service, or a deployment that the
-                exactness does not know.
+                exactness does not support.
         """
         from mpcsim.capacity import running  # here: it comes with the compiled simulation
 
@@ -66,7 +66,7 @@ class Deployment(Model):
             self, workload, length_s, seed=seed, costs=costs, exactness=exactness, progress=progress
         )
 
-    # ------------------------------------------------------------------ shown
+    # ------------------------------------------------------------------ display
 
     def __str__(self) -> str:
         return description.text(self)
@@ -75,7 +75,8 @@ class Deployment(Model):
         return description.html(self)
 
     def plot(self) -> Chart:
-        """Sites with machines, processes and disks, and the links between them; needs matplotlib.
+        """Plot sites with machines, processes and disks, and the links between them; needs
+        matplotlib.
 
         Raises:
             UsageError: it is taller than a screen.
@@ -88,16 +89,16 @@ class Deployment(Model):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """The deployment in a TOML file; ``mpcsim.capacity.plan`` says what it looks like.
+        """Return the deployment in a TOML file (format: ``mpcsim.capacity.plan``).
 
         Raises:
             UsageError: not TOML, or an entry that is unknown, missing or out of range: says which.
             OSError: the file cannot be read.
         """
-        return files.read(path, cls.of)
+        return files.load(path, cls.of)
 
     def save(self, path: str | Path, note: str = "") -> None:
-        """Write a file that ``load`` reads as this deployment; it is a plan's, too.
+        """Write a file that ``load`` reads as this deployment; it is also a plan.
 
         Args:
             note: comes first, as a comment.
@@ -110,7 +111,7 @@ class Deployment(Model):
 
     @classmethod
     def of(cls, table: Mapping[str, Any], folder: str | Path = ".") -> Self:
-        """The deployment in a table, as a file has it.
+        """Return the deployment in a table, as in a file.
 
         Args:
             folder: where the path of a network file begins.
@@ -118,12 +119,12 @@ class Deployment(Model):
         Raises:
             UsageError: an entry that is unknown, missing or out of range: says which.
         """
-        return files.deployment(cls, table, Path(folder))
+        return files.decode_deployment(cls, table, Path(folder))
 
     def table(self) -> dict[str, Any]:
-        """What ``of`` makes this deployment of.
+        """Return the table of which ``of`` makes this deployment.
 
         Raises:
             UsageError: a latency is of a class that files do not know.
         """
-        return files.deployment_table(self)
+        return files.encode_deployment(self)

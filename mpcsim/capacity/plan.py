@@ -1,9 +1,9 @@
-"""Plans: a deployment, what is asked of it and for how long, in one value and one file.
+"""Plan: a deployment, its workload and further requests, in one value and one file.
 
     hours = 1                        # of the run; or minutes, seconds
     seed = 1
     costs = "costs.toml"             # of mpcsim calibrate; by default as measured for this version
-    deadline_ms = 500                # answers that come later are no use
+    deadline_ms = 500                # later answers are useless to callers
     making_limit = 4                 # of the gateway: keys that are made at a time
 
     [preset]                         # the network, in any of its spellings; or network = "net.toml"
@@ -32,7 +32,7 @@
     part = "institution"
     at_s = 1_800
 
-    [curve]                          # load by load; asked, because the table is there
+    [curve]                          # load curve; requested by the presence of the table
     minutes = 5
 
     [cheapest]                       # the cheapest configuration that keeps a p99
@@ -41,8 +41,8 @@
 
 Keys are the fields of the classes; what is left out is as there. Times of ``kind = "times"`` are
 ``at_s = [...]``, or from a CSV: ``file = "calls.csv"`` with its ``column``. Paths begin at the
-file's folder. A network has the spellings of a scenario (``mpcsim.sim.network.spellings``). An
-error begins with the path of its entry.
+file's folder. A network is written as in a scenario
+(``mpcsim.sim.network.network_specification``). An error begins with the path of its entry.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from mpcsim.capacity.model.parts import Exactness
 from mpcsim.capacity.model.workload import Workload
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.files import tables, toml
-from mpcsim.sim.network.files.toml import inside
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.files.toml import key_path
+from mpcsim.sim.network.transport import is_whole_number
 
 if TYPE_CHECKING:
     from mpcsim.capacity.results.run import Run
@@ -69,17 +69,17 @@ if TYPE_CHECKING:
 __all__ = ["Cheapest", "Curve", "Plan", "Sensitivity"]
 
 MINUTES: Final = 10.0
-"""Of each run of an answer that takes many."""
+"""Length of each run of an experiment of many runs."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Asked: latency against offered load."""
+    """Request for a load curve."""
 
     rates_per_s: tuple[float, ...] = ()
-    """By default up to somewhat more than is possible."""
+    """Offered loads; by default up to somewhat more than the capacity."""
     minutes: float = MINUTES
-    """Of each run."""
+    """Length of each run."""
 
     def __post_init__(self) -> None:
         for rate in self.rates_per_s:
@@ -90,11 +90,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Asked: which input moves a percentile most."""
+    """Request for the sensitivity of a percentile to the inputs."""
 
     percent: float = 99.0
     change: float = 0.1
-    """Of each input, as a part of it."""
+    """Change of each input, relative to it."""
     minutes: float = MINUTES
 
     def __post_init__(self) -> None:
@@ -107,7 +107,8 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class Cheapest:
-    """Asked: the cheapest configuration that keeps a 99th percentile; every core costs the same."""
+    """Request for the cheapest configuration that keeps a 99th percentile; every core costs the
+    same."""
 
     p99_ms: float
     choices: Mapping[str, tuple[int | float, ...]]
@@ -124,7 +125,7 @@ class Cheapest:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run and what is asked besides; ``load(save(x)) == x``."""
+    """Run of a workload on a deployment, and further requests; ``load(save(x)) == x``."""
 
     deployment: Deployment = field(default_factory=Deployment)
     workload: Workload = field(default_factory=Workload)
@@ -133,10 +134,10 @@ class Plan:
     seconds: float = 0.0
     seed: int = 1
     costs: str | None = None
-    """A file of ``mpcsim calibrate``; by default the costs that were measured for this version."""
+    """File of ``mpcsim calibrate``; by default the costs measured for this version."""
     exactness: Exactness = "recorded"
     deadline_ms: float = math.inf
-    """Later answers are no use to callers."""
+    """Latency beyond which an answer is useless to its caller."""
     curve: Curve | None = None
     sensitivity: Sensitivity | None = None
     cheapest: Cheapest | None = None
@@ -145,13 +146,13 @@ class Plan:
         for name in ("hours", "minutes", "seconds"):
             if not 0 <= (length := getattr(self, name)) < math.inf:
                 raise UsageError(f"plan {name} is {length}: below 0, or not finite")
-        if not whole(self.seed, 0):
+        if not is_whole_number(self.seed, 0):
             raise UsageError(f"plan seed is {self.seed}: not a whole number from 0 on")
         if not self.deadline_ms > 0:
             raise UsageError(f"plan deadline_ms is {self.deadline_ms}: not above 0")
 
     def run(self, progress: Callable[[float], None] = lambda part: None) -> Run:
-        """Its run, as of ``Deployment.run``."""
+        """Run the workload on the deployment, as ``Deployment.run`` does."""
         return self.deployment.run(
             self.workload,
             hours=self.hours,
@@ -165,22 +166,22 @@ class Plan:
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:
-        """The plan in a TOML file; a file of a deployment or a workload is one, too.
+        """Return the plan in a TOML file; a file of a deployment or a workload is one, too.
 
         Raises:
             UsageError: not TOML, or an entry that is unknown, missing or out of range: says which.
             OSError: the file cannot be read.
         """
-        return files.read(path, _plan)
+        return files.load(path, _plan)
 
     @classmethod
     def loads(cls, text: str, source: str = "plan", folder: str | Path = ".") -> Plan:
-        """The plan in a TOML text; as ``load``.
+        """Return the plan in a TOML text, as ``load`` does.
 
         Args:
             folder: where paths begin.
         """
-        return files.located(toml.loads(text, source), source, Path(folder), _plan)
+        return files.decode_table(toml.loads(text, source), source, Path(folder), _plan)
 
     def save(self, path: str | Path, note: str = "") -> None:
         """Write a file that ``load`` reads as this plan.
@@ -198,11 +199,11 @@ class Plan:
         Path(path).write_text(from_there.dumps(note), encoding="utf-8")
 
     def dumps(self, note: str = "") -> str:
-        """The TOML text of its file; as ``save``, with paths as they are."""
+        """Return the TOML text of its file, with paths as they are."""
         without = frozenset({"deployment", "workload"})
-        own = tables.encode(self, _written, leave_out=without, defaults=False)
-        load = {files.WORKLOAD: files.workload_table(self.workload)}
-        return toml.text(own | load | files.deployment_table(self.deployment), note)
+        own = tables.encode(self, _encode_value, leave_out=without, defaults=False)
+        load = {files.WORKLOAD: files.encode_workload(self.workload)}
+        return toml.text(own | load | files.encode_deployment(self.deployment), note)
 
     def __str__(self) -> str:
         return self.dumps()
@@ -217,29 +218,29 @@ def _minutes(what: str, minutes: float) -> None:
 
 
 def _plan(table: Mapping[str, Any], folder: Path) -> Plan:
-    own = {name: value for name, value in table.items() if name in files.ASKED}
+    own = {name: value for name, value in table.items() if name in files.PLAN_KEYS}
     plan = tables.decode(
         Plan,
         own,
         "",
         {Mapping[str, tuple[int | float, ...]]: _choices},
-        deployment=files.deployment(Deployment, table, folder),
-        workload=files.workload(Workload, table.get(files.WORKLOAD, {}), folder),
+        deployment=files.decode_deployment(Deployment, table, folder),
+        workload=files.decode_workload(Workload, table.get(files.WORKLOAD, {}), folder),
     )
     return plan if plan.costs is None else replace(plan, costs=str(folder / plan.costs))
 
 
 def _choices(value: Any, at: str) -> dict[str, tuple[int | float, ...]]:
     return {
-        name: tables.each(values, inside(at, name), files.number)
-        for name, values in tables.entries(value, at).items()
+        name: tables.decode_list(values, key_path(at, name), files.check_number)
+        for name, values in tables.as_table(value, at).items()
     }
 
 
-def _written(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     match value:
         case Curve() | Sensitivity() | Cheapest():
-            return tables.encode(value, _written, defaults=False)
+            return tables.encode(value, _encode_value, defaults=False)
         case Mapping():
             return {name: list(each) for name, each in value.items()}
         case tuple():

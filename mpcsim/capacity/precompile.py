@@ -12,7 +12,7 @@ from mpcsim.capacity.model.workload import Workload
 from mpcsim.sim import compile as simulator
 
 SECONDS = 2.0
-"""Long enough for a few calls."""
+"""Length of each run: enough for a few calls."""
 
 
 def main() -> None:

@@ -1,4 +1,76 @@
-"""Runs a workload on a deployment: ``Deployment.run`` is the way in."""
+"""Capacity model of the service: a discrete-event simulation of it under load, in virtual time.
+
+It answers how long calls take at an offered load, which resource saturates first, and what more
+cores, replicas or a shorter time-out would change. Names below without a module are in ``kernel``.
+
+Resources (``simulation.machines``)
+    CPU         a machine has ``cores``, each with a run queue; scheduling as in Linux's CFS, with
+                three fitted probabilities and a migration cost (``cpu_scheduler``)
+    disk        infinite server; its times were measured with their queueing
+    process     an event loop (one job at a time, first come, first served) and a thread pool of
+                ``threads`` threads (``process_queues``)
+    network     links with latency, bandwidth and loss; messages are carried by the TCP model,
+                segment by segment (``mpcsim.sim.network.tcp``), over ``MAX_CONNECTIONS``
+                connections for each process and link (``connection_pool``)
+    key locks   a user's key is locked during parts of a call (``admission.acquire_locks``)
+
+Workload (``model.workload``)
+    open        Poisson arrivals at a rate, piecewise constant, or arrivals at given times
+                (``model.arrivals.draw_times``, ``orders.new_order``)
+    closed      N users: call, answer, exponential think time Z (``orders.next_closed_order``)
+    users       user n calls in proportion to n^-skew (``running.popularity``)
+    retries     attempt i + 1 follows failed attempt i after
+                pause * factor^(i - 1) * (1 - jitter * u), u uniform (``completion.end_call``);
+                an attempt times out after ``timeout_s``, and the service continues with it
+
+Call
+    graph       messages, and what each waits for, are recorded from the real service
+                (``recording.record_operation``, ``simulation.call_graph``)
+    message     sent, connected, arrived, admitted, handled, completed (``messages``)
+    handling    stages: bursts of CPU, disk, or both, in the event loop or a thread; their times are
+                drawn from measured quantiles (``draws.quantile``)
+    iteration   an event-loop iteration costs ``turn_ms``, shared by the jobs in it, and after a
+                pause t additionally cold_ms * (1 - exp(-t / cooling_ms))
+                (``process_queues._start_loop_job``)
+    admission   a limit admits ``at_once`` calls, queues ``waiting`` more, and refuses the others
+                (``admission.enter_limit``)
+
+Incidents (``model.incidents``, ``incidents``): crash, pause, rolling restart, slower link, recovery
+of all keys. A call fails if a process with an unanswered request of it crashes
+(``process_failures``).
+
+Costs (``model.costs``)
+    measured    on a real service with meters at several loads (``calibration``): the service demand
+                of each stage as a distribution, the cost of iterations by non-negative least
+                squares (``calibration.fitting``), the scheduler's probabilities from the throughput
+                of closed workloads with 1, 4, 12 and 32 calls (``calibration.scheduling``)
+    scaled      to another machine by four primitives (``model.speed``)
+    refused     if recorded messages differ from those measured (``Costs.check_version``)
+
+Results (``results``)
+    latency     quantile sketches in windows; intervals from batch means (``results.intervals``)
+    bound       throughput <= 1 / max_k D_k, with D_k the demand at resource k (``demand``)
+    shortages   tests with an error rate of 1 % (``results.answers``)
+    check       Little's law: calls in flight = throughput * latency (``RunRecord.littles_law``)
+
+Validated
+    exactly     the means of M/D/1, M/M/3, M/G/1 with processor sharing, M/M/c behind a limit
+                (Erlang B and C) and closed workloads (mean value analysis) lie in 99 % confidence
+                intervals, half widths at most 5 to 8 % (``tests/capacity/test_closed_forms.py``)
+    exactly     the real service's code on the same resources gives the same rows as recorded
+                messages, for the same draws (``tests/capacity/test_real.py``)
+    measured    ``mpcsim bench --only capacity``: the real service on the same machine. Bounds: at
+                30 and 60 % load p50 10 %, p99 20 %; at 80 % 15 % and 25 %; saturated throughput
+                5 %, percentiles 10 %; or twice the service's own scatter, if that is more. The
+                last figures are in README.md, "Under load"
+
+Left out: single callbacks of event loops, garbage collection, reads of databases, locks within MPC
+nodes, priorities and hyper-threads. More than one process of gateway or MPC node is extrapolation
+(``Model.extrapolated``).
+
+Random numbers are hashes of their purpose (``draws.hash64``): a change of one input leaves all
+other draws as they were, and the order of events does not matter.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +86,23 @@ from numpy.typing import NDArray
 
 from mpcsim.capacity.demand import Demand, demand
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.model.arrivals import Users, drawn
+from mpcsim.capacity.model.arrivals import Users, draw_times
 from mpcsim.capacity.model.costs import Costs
-from mpcsim.capacity.model.incidents import Reshares
+from mpcsim.capacity.model.incidents import BulkReshare
 from mpcsim.capacity.model.limits import Limit
 from mpcsim.capacity.model.parts import EXACTNESSES, Exactness, Model
 from mpcsim.capacity.model.workload import OPERATIONS, Workload
-from mpcsim.capacity.recording import recorded
+from mpcsim.capacity.recording import record_operation
 from mpcsim.capacity.results.collecting import Collector
 from mpcsim.capacity.results.run import Run
-from mpcsim.capacity.simulation.driving import Chunk, Drive, Kept
+from mpcsim.capacity.simulation.driver import ArrivalChunk, KernelDriver, SlowCalls
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.streams import generator
 
 WINDOWS: Final = 60
-"""Of a run, by default."""
+"""Windows of a run by default."""
 MAKINGS: Final = ("generate", "recover")
 NO_EFFECT: Final = (
     "cold",
@@ -40,17 +112,17 @@ NO_EFFECT: Final = (
     "resumption",
     "early_data",
 )
-"""Options of ``Connection`` that only single calls and sessions have."""
+"""Options of ``Connection`` that only concern single calls and sessions."""
 _USUAL: Final = Connection()
 CHUNK_S: Final = 60.0
-"""Arrivals are drawn for so long at a time."""
+"""Interval for which arrivals are drawn at a time."""
 COOL_DOWN: Final = 0.1
-"""Part of its length for which a run goes on after its end at most, until all calls that came
+"""Longest continuation of a run after its end, relative to its length, until all calls that arrived
 before are over."""
 COOL_DOWN_S: Final = 10.0
-"""Time for which a shorter run goes on at most, unless it is itself shorter."""
+"""Longest continuation of a shorter run, unless it is itself shorter."""
 LOOKS: Final = 40
-"""Number of times at which a run that goes on may stop."""
+"""Times at which a continued run may stop."""
 
 
 def run(
@@ -64,10 +136,10 @@ def run(
     windows: int = WINDOWS,
     progress: Callable[[float], None] = lambda part: None,
 ) -> Run:
-    """So many seconds of a workload; as ``Deployment.run``.
+    """Run a workload for ``length_s`` seconds, as ``Deployment.run`` does.
 
     Raises:
-        UsageError: the run does not end, or something is not known of the costs.
+        UsageError: no finite length, or something about the costs is not known.
     """
     if not 0 < length_s < math.inf:
         raise UsageError(
@@ -83,12 +155,14 @@ def run(
     with ExitStack() as opened:
         arrivals = _arrivals(workload, length_s, seed)
         if exactness == "recorded":
-            drive = Drive(layout, arrivals, collector.take, workload.events)
+            driver = KernelDriver(layout, arrivals, collector.take, workload.events)
         else:
-            from mpcsim.capacity.real.loaded import Loaded  # here: it loads the whole service
+            from mpcsim.capacity.real.loaded import (
+                LoadedService,  # here: it loads the whole service
+            )
 
-            drive = opened.enter_context(
-                Loaded(
+            driver = opened.enter_context(
+                LoadedService(
                     layout,
                     deployment,
                     arrivals,
@@ -101,43 +175,43 @@ def run(
         if isinstance(workload.arrivals, Users):
             everyone = np.arange(workload.arrivals.count) % workload.users
             mix = np.array([workload.mix.get(name, 0.0) for name in layout.operations])
-            drive.begin(everyone, workload.arrivals.think_s * 1000, mix, seed)
+            driver.start_users(everyone, workload.arrivals.think_s * 1000, mix, seed)
         for number, end in enumerate(edges[1:], 1):
-            drive.run(float(end))
-            drive.flush()
-            collector.close(drive)
+            driver.run(float(end))
+            driver.flush()
+            collector.close_window(driver)
             progress(number / windows)
-        _cool_down(drive, collector, length_s)
-        kept = drive.kept()
-    in_time = kept.calls[:, kernel.KEPT_DUE] < edges[-1]
-    kept = Kept(kept.calls[in_time], kept.at[in_time])
-    asked = demand(layout, dict(enumerate(workload.mix.values())))
-    return Run(deployment, workload, seed, collector, layout, asked, known, kept)
+        _cool_down(driver, collector, length_s)
+        slow = driver.slow_calls()
+    in_time = slow.rows[:, kernel.KEPT_DUE] < edges[-1]
+    slow = SlowCalls(slow.rows[in_time], slow.moments[in_time])
+    demands = demand(layout, dict(enumerate(workload.mix.values())))
+    return Run(deployment, workload, seed, collector, layout, demands, known, slow)
 
 
-def _cool_down(drive: Drive, collector: Collector, length_s: float) -> None:
-    """Go on, with calls still coming, until those that came before the run's end are over; but not
-    for ever."""
+def _cool_down(driver: KernelDriver, collector: Collector, length_s: float) -> None:
+    """Continue, with calls still arriving, until those from before the run's end are over, within
+    limits."""
     extra_s = _extra_s(length_s)
     for look in range(1, LOOKS + 1):
-        if collector.is_complete(drive):
+        if collector.is_complete(driver):
             break
-        drive.run(1000 * (length_s + extra_s * look / LOOKS))
-        drive.flush()
-    collector.finish(drive)
+        driver.run(1000 * (length_s + extra_s * look / LOOKS))
+        driver.flush()
+    collector.finish(driver)
 
 
 def _extra_s(length_s: float) -> float:
-    """Return how long a run goes on after its end at most."""
+    """Return the longest continuation of a run after its end."""
     return max(COOL_DOWN * length_s, min(length_s, COOL_DOWN_S))
 
 
 def check_options(deployment: Model, workload: Workload) -> None:
-    """Refuse options that a run under load would take and ignore.
+    """Refuse options that have no effect under load.
 
-    Services keep their connections open, so nothing of a handshake takes time; each process has as
-    many of them as ``mpcsim.service.rpc`` gives it; the gateway stores messages and forwards them.
-    In a closed loop each user calls when it has its answer, so that none calls more often.
+    Services keep their connections open, so that no handshake takes time; each process has a pool
+    of them as in ``mpcsim.service.rpc``; the gateway stores messages and forwards them. In a closed
+    workload each user calls when it has its answer, so that none calls more often.
 
     Raises:
         UsageError: an option has no effect; says which.
@@ -160,15 +234,19 @@ def check_options(deployment: Model, workload: Workload) -> None:
 def demand_of(
     deployment: Model, workload: Workload, costs: Costs | str | Path | None = None
 ) -> Demand:
-    """What the calls of a workload take of everything that the deployment has."""
+    """Return the service demand of a workload at each resource of a deployment."""
     layout = _layout(deployment, workload, costs_of(costs), 0)
     return demand(layout, dict(enumerate(workload.mix.values())))
 
 
 def _layout(deployment: Model, workload: Workload, costs: Costs, seed: int) -> Layout:
-    names = [*workload.mix, *(name for name in _reshared(workload) if name not in workload.mix)]
-    operations = [recorded(name) for name in names]
-    costs.check(operations)
+    """Return the kernel's arrays for a run."""
+    names = [
+        *workload.mix,
+        *(name for name in _reshare_operations(workload) if name not in workload.mix),
+    ]
+    operations = [record_operation(name) for name in names]
+    costs.check_version(operations)
     makings = tuple(name for name in names if OPERATIONS[name].verb in MAKINGS)
     limits = []
     if deployment.making_limit and makings:
@@ -178,13 +256,13 @@ def _layout(deployment: Model, workload: Workload, costs: Costs, seed: int) -> L
     )
 
 
-def _reshared(workload: Workload) -> list[str]:
-    """Operations that are not asked for by callers, but happen."""
-    return [f"recover {event.curve}" for event in workload.events if isinstance(event, Reshares)]
+def _reshare_operations(workload: Workload) -> list[str]:
+    """Return the operations that only incidents cause."""
+    return [f"recover {event.curve}" for event in workload.events if isinstance(event, BulkReshare)]
 
 
 def costs_of(costs: Costs | str | Path | None) -> Costs:
-    """Costs, or those in a file; None: those that come with the package.
+    """Return costs, or those in a file; None: those that come with the package.
 
     Raises:
         UsageError: there is no such file, or it is none of costs.
@@ -199,24 +277,26 @@ def costs_of(costs: Costs | str | Path | None) -> Costs:
         raise UsageError(f"costs: {costs}: {error.strerror or error}") from None
 
 
-def _arrivals(workload: Workload, length_s: float, seed: int) -> Iterator[tuple[float, Chunk]]:
-    """In parts, each with the time up to which it is complete."""
+def _arrivals(
+    workload: Workload, length_s: float, seed: int
+) -> Iterator[tuple[float, ArrivalChunk]]:
+    """Yield chunks of arrivals, each with the time up to which it is complete."""
     arrivals = workload.arrivals
     if isinstance(arrivals, Users):
         return
     which = np.cumsum(list(workload.mix.values()))
-    who = popularity(workload.users, workload.skew)
+    cumulative = popularity(workload.users, workload.skew)
     edges = [*np.arange(0.0, length_s, CHUNK_S).tolist(), length_s]
     edges += [*np.arange(length_s, length_s + _extra_s(length_s), CHUNK_S).tolist()[1:]]
     edges.append(length_s + _extra_s(length_s))
     for n, (begin, end) in enumerate(pairwise(edges)):
-        due = drawn(arrivals, begin, end, seed, n)
+        due = draw_times(arrivals, begin, end, seed, n)
         source = generator(seed, "calls", n)
         operation = np.searchsorted(which, source.uniform(0, which[-1], len(due)), "right")
-        user = np.searchsorted(who, source.uniform(0, who[-1], len(due)), "right")
+        user = np.searchsorted(cumulative, source.uniform(0, cumulative[-1], len(due)), "right")
         yield end * 1000, (due * 1000, operation.astype(np.int64), user.astype(np.int64))
 
 
 def popularity(users: int, skew: float) -> NDArray[np.float64]:
-    """How much the first user, the first two, and so on call, together."""
+    """Return the cumulative popularity of users 1, 2, ... (Zipf)."""
     return np.cumsum(np.arange(1.0, users + 1) ** -skew)

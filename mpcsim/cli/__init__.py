@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None, runs: Mapping[str, Run] = {}) -
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command with all its subcommands."""
+    """Return the command with all its subcommands."""
     # Here, because they import what is not on every platform.
     from mpcsim.cli import token
     from mpcsim.cli.measure import attacks, bench, calibrate, capacity

@@ -1,4 +1,4 @@
-"""``--log-format``: how a server's log is written; and where to, beside the terminal."""
+"""``--log-format``: format of a server's log, and the folder of log files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_log_format(parser: argparse.ArgumentParser) -> None:
 
 
 def log_format(options: argparse.Namespace) -> str:
-    """As the option says, or else the environment.
+    """Return the log format of the option, or else of the environment.
 
     Raises:
         SettingsError: the variable names no format.
@@ -29,7 +29,7 @@ def log_format(options: argparse.Namespace) -> str:
 
 
 def log_folder() -> str | None:
-    """Where log files are to be; None: there are none.
+    """Return the folder of log files; None: there are none.
 
     Raises:
         SettingsError: a variable of logs has an impossible value.

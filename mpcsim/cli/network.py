@@ -12,7 +12,7 @@ from mpcsim.sim.network import ACCESS, REGIONS
 SETTINGS: Final = ("operator", "institution", "gateway", "access", "loss")
 
 SUFFIX: Final = ".toml"
-"""What makes it a file."""
+"""Suffix of network files."""
 
 HELP: Final = (
     "latencies, rates and losses on all links, from a network or scenario file (FILE.toml; see "
@@ -32,7 +32,7 @@ def add_network(parser: argparse.ArgumentParser) -> None:
 
 
 def scenario(text: str) -> Scenario:
-    """The scenario in a file; or, of a preset, what a scenario is without more.
+    """Return the scenario in a file, or the default scenario over a preset.
 
     Raises:
         UsageError: unknown region, access network or setting; a file that is none, or that cannot
@@ -47,7 +47,8 @@ def scenario(text: str) -> Scenario:
 
 
 def conditions(text: str | None, *, in_process: bool = False) -> Scenario | None:
-    """What ``--network`` names: a network, with faults and a seed if a scenario file has them.
+    """Return the network that ``--network`` names, with faults and seed if a scenario file has
+    them.
 
     Args:
         in_process: see ``Scenario.check_service``.
@@ -79,6 +80,6 @@ def _preset(text: str) -> Network:
 
 
 def summary(network: Network) -> str:
-    """How far apart its sites are, in a line."""
-    links = [f"{link.a} - {link.b} {link.means}" for link in network.links]
+    """Return the latencies between its sites, in a line."""
+    links = [f"{link.a} - {link.b} {link.mean_text}" for link in network.links]
     return ", ".join(links) + " (one way, on average)"

@@ -1,4 +1,4 @@
-"""Where the services listen: variables and what holds without them."""
+"""Ports and addresses of the services: environment variables and defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAB_PORT: Final = 8888
 CONTROL_PORT: Final = 9094
 LAST_PORT: Final = 65535
 METRICS_PORT: Final = 9100
-"""The first of those of serve."""
+"""First of the ports of ``serve``."""
 
 
 def gateway_port() -> int:
@@ -29,13 +29,13 @@ def mpc_node_port(party: PartyId) -> int:
 
 
 def mpc_node_address(party: PartyId) -> str:
-    """Where the gateway looks for an MPC node: ``OPERATOR_URL``, or this machine."""
+    """Return the address of an MPC node for the gateway: ``OPERATOR_URL``, or this machine."""
     given = os.environ.get(mpc_node_variable(party, "URL"))
     return given or f"http://{HOST}:{mpc_node_port(party)}"
 
 
 def add_metrics_port(parser: argparse.ArgumentParser) -> None:
-    """Declare where a process can be looked at."""
+    """Declare the option of the metrics port."""
     parser.add_argument(
         "--metrics-port",
         type=number,
@@ -46,7 +46,7 @@ def add_metrics_port(parser: argparse.ArgumentParser) -> None:
 
 
 def metrics_port(options: argparse.Namespace) -> int | None:
-    """Where a process is to be looked at; None: nowhere.
+    """Return the metrics port of a process; None: no metrics.
 
     Raises:
         UsageError: the variable is not a port number.
@@ -58,12 +58,12 @@ def metrics_port(options: argparse.Namespace) -> int | None:
 
 
 def mpc_node_variable(party: PartyId, what: str) -> str:
-    """An environment variable about an MPC node, ``OPERATOR_PORT`` for one."""
+    """Return the name of an environment variable about an MPC node, such as ``OPERATOR_PORT``."""
     return f"{ROLES[party].upper()}_{what}"
 
 
 def port(variable: str, default: int) -> int:
-    """A port from the environment.
+    """Return a port from the environment.
 
     Raises:
         UsageError: the variable is not a port number.
@@ -76,7 +76,7 @@ def port(variable: str, default: int) -> int:
 
 
 def number(text: str) -> int:
-    """A port that an option gives."""
+    """Parse a port that an option gives."""
     if not text.isdecimal() or not 1 <= int(text) <= LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r}, not a port number")
     return int(text)

@@ -1,4 +1,4 @@
-"""``mpcsim token USER``: an access token, alone on standard output."""
+"""``mpcsim token USER``: print an access token, alone on standard output."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Sign up if need be, log in, print the token."""
-    sys.stdout.write(fresh(options.user, options.gateway, options.data) + "\n")
+    sys.stdout.write(fresh_token(options.user, options.gateway, options.data) + "\n")
     return 0
 
 
-def fresh(user: str, gateway: str | None = None, data: Path | None = None) -> str:
-    """A new token for a user, who is signed up first if need be.
+def fresh_token(user: str, gateway: str | None = None, data: Path | None = None) -> str:
+    """Return a new token for a user, who is signed up first if need be.
 
     Args:
         gateway: its address; this machine's by default.
@@ -63,8 +63,8 @@ def _data_folder() -> Path:
 
 
 def credentials(folder: Path) -> Credentials:
-    """What callers log in with: ``WAAS_API_KEY`` and ``WAAS_API_SECRET``, or as the gateway's
-    own database has it.
+    """Return the credentials of callers: ``WAAS_API_KEY`` and ``WAAS_API_SECRET``, or those
+    in the gateway's own database.
 
     Raises:
         UsageError: neither is there.

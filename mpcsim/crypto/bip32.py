@@ -2,7 +2,7 @@
 
 With a public key K and its chain code, both public, everybody computes the same children
 K_i = K + IL * G. Nobody needs a private key for that, and holders of shares of K sign under K_i
-once they know how far it is from K: the sum of all IL on the way, the *tweak*. Hardened children
+once they know its difference from K: the sum of all IL on the way, the *tweak*. Hardened children
 hash the private key, which nobody has: there are none.
 
 Symbols and names are those of BIP 32 (https://github.com/bitcoin/bips/blob/master/bip-0032.mediawiki).
@@ -29,19 +29,20 @@ from mpcsim.crypto.hashing import u32
 from mpcsim.errors import UsageError, check_type
 
 Path = tuple[int, ...]
-"""Which child of which child: the numbers of the steps. Empty: the key itself."""
+"""Path from a key to a descendant: child numbers, one a step. Empty: the key itself."""
 
 CHAIN_CODE_BYTES: Final = 32
 FINGERPRINT_BYTES: Final = 4
 HARDENED: Final = 1 << 31
-"""From this number on children are hardened."""
+"""First number of a hardened child."""
 MAX_STEPS: Final = 10
-"""Of a path: twice the depth of BIP 44's. Whoever asks for a key has others compute each step."""
+"""Limit of steps in a path: twice the depth of BIP 44's. A caller's path costs a computation a
+step."""
 REMEMBERED: Final = 1024
-"""Children that are not computed again; some 500 bytes each."""
+"""Limit of cached children; some 500 bytes each."""
 
 PATH = Seq(U32, MAX_STEPS)
-"""Codec of a path. What decodes is still to be checked (``check_path``)."""
+"""Codec of a path. A decoded path is still to be checked (``check_path``)."""
 
 _XPUB: Final = bytes.fromhex("0488b21e")
 """Version bytes of a public key on mainnet; the text begins with these letters."""
@@ -51,20 +52,20 @@ _MARKED: Final = re.compile("[0-9]{1,10}['hH]")
 
 @dataclass(frozen=True)
 class ExtendedKey:
-    """A public key with its chain code, and where in the tree it is."""
+    """A public key with its chain code and its place in the tree."""
 
     public_key: Point
     chain_code: bytes
-    """32 bytes."""
+    """BIP 32 chain code, 32 bytes."""
     depth: int = 0
-    """Steps from the key at the root."""
+    """Number of steps from the key at the root."""
     parent: bytes = bytes(FINGERPRINT_BYTES)
     """Fingerprint of the parent: the first four bytes of its HASH160."""
     number: int = 0
-    """Of this child; 0 at the root."""
+    """Number of this child; 0 at the root."""
 
     def xpub(self) -> str:
-        """Base58Check of the serialised key, 111 characters.
+        """Return the serialised key in Base58Check, 111 characters.
 
         Spec: BIP32 | Serialization format
         """
@@ -79,7 +80,7 @@ class ExtendedKey:
 
 
 class Derived(NamedTuple):
-    """A child, and how far it is from the key it was derived from."""
+    """A child key, and its difference from the key it was derived from."""
 
     key: ExtendedKey
     tweak: Scalar
@@ -87,10 +88,10 @@ class Derived(NamedTuple):
 
 
 def parse_path(text: str) -> Path:
-    """The path that a text such as ``m/0/7`` stands for; ``m/`` may be left out.
+    """Parse a path from a text such as ``m/0/7``; ``m/`` may be left out.
 
     Raises:
-        UsageError: something else, or what ``check_path`` refuses. It names the step.
+        UsageError: the text is no path, or ``check_path`` refuses it. The error names the step.
     """
     steps = text.split("/")
     if steps[0] == "m":
@@ -109,7 +110,7 @@ def _step(k: int, text: str) -> int:
 
 
 def check_path(path: Path) -> Path:
-    """A path that can be gone without a private key.
+    """Check that a path can be derived without a private key, and return it.
 
     Raises:
         UsageError: too many steps, or one that is hardened or not a number; it names the step.
@@ -141,27 +142,27 @@ def _hardened(k: int, text: str) -> UsageError:
 
 
 def path_bytes(path: Path) -> bytes:
-    """The numbers, four bytes each, as a part of what is hashed."""
+    """Encode the child numbers for hashing, four bytes each."""
     return b"".join(u32(number) for number in path)
 
 
 def path_text(path: Path) -> str:
-    """The path as text, ``m`` for the key itself. Strict inverse of ``parse_path``."""
+    """Return the path as text, ``m`` for the key itself; the inverse of ``parse_path``."""
     return "/".join(("m", *map(str, path)))
 
 
 def check_curve(curve_name: str) -> None:
-    """A curve whose keys have children.
+    """Check that a curve is one whose keys have children.
 
     Raises:
-        UsageError: it is another.
+        UsageError: it is not.
     """
     if curve_name != SECP256K1.name:
         raise UsageError(f"{curve_name} keys have no chain code: BIP 32 derives on secp256k1 only")
 
 
 def extended_key(curve_name: str, public_key: Point, chain_code: bytes | None) -> ExtendedKey:
-    """A key as the root of its tree.
+    """Return a key as the root of its tree.
 
     Raises:
         UsageError: it has no chain code.
@@ -174,7 +175,7 @@ def extended_key(curve_name: str, public_key: Point, chain_code: bytes | None) -
 
 @lru_cache(REMEMBERED)
 def derive(root: ExtendedKey, path: Path) -> Derived:
-    """The key at the end of a path.
+    """Return the key at the end of a path.
 
     Raises:
         UsageError: as from ``check_path``; or there is no key on the way, which happens with
@@ -208,6 +209,6 @@ def _child(key: ExtendedKey, number: int) -> Derived | None:
 
 
 def hash160(data: bytes) -> bytes:
-    """Bitcoin's RIPEMD-160 of SHA-256; 20 bytes."""
+    """Return RIPEMD-160 of SHA-256 (Bitcoin's HASH160); 20 bytes."""
     # pycryptodome's RIPEMD-160: OpenSSL 3 has it in its legacy provider only, so hashlib may not.
     return RIPEMD160.new(hashlib.sha256(data).digest()).digest()

@@ -1,4 +1,4 @@
-"""Commit now, open later: V = H(session, committer, values..., u) with 32 random bytes u.
+"""Hash commitments: V = H(session, committer, values..., u) with 32 random bytes u.
 
 Hiding and binding in the random-oracle model. Session and committer are inside the hash, so a
 rushing party cannot pass off a copied commitment as its own.
@@ -19,5 +19,5 @@ def commit(session_id: bytes, committer: int, blinding: bytes, *values: bytes) -
 def opens(
     commitment: bytes, session_id: bytes, committer: int, blinding: bytes, *values: bytes
 ) -> bool:
-    """Whether ``values`` and ``blinding`` open ``commitment``."""
+    """Return whether ``values`` and ``blinding`` open ``commitment``."""
     return hmac.compare_digest(commitment, commit(session_id, committer, blinding, *values))

@@ -1,4 +1,4 @@
-"""The one place where bytes become values.
+"""Wire encoding of messages: the one place where bytes become values.
 
 A message is a frozen dataclass whose fields are annotated with a codec::
 
@@ -33,22 +33,22 @@ from mpcsim.errors import InternalError, InvalidEncoding
 from mpcsim.ids import MAX_PARTIES, PartyId
 
 WIRE_VERSION = 1
-"""Version of what parties send each other: the first byte of envelopes."""
+"""Version of the wire format: the first byte of envelopes."""
 STORED_VERSION = 1
-"""Version of what is kept, which outlives what is sent: the first byte of shares, public records,
-presignatures and snapshots."""
+"""Version of the stored format, which outlives the wire format: the first byte of shares, public
+records, presignatures and snapshots."""
 
 
 @dataclass(frozen=True)
 class WireContext:
-    """What decoding needs to know of the session: the group, and the multiplication scheme."""
+    """Context that decoding takes from the session: the group and the multiplication scheme."""
 
     group: Group
     mta: Any = None
 
 
 NO_CONTEXT: Any = None
-"""For values that bring their own curve and scheme: they need nothing of a session."""
+"""Context of values that bring their own curve and scheme: they need nothing of a session."""
 
 
 class Reader:
@@ -62,7 +62,7 @@ class Reader:
         self.position = 0
 
     def take(self, n: int) -> bytes:
-        """The next ``n`` bytes.
+        """Return the next ``n`` bytes.
 
         Raises:
             InvalidEncoding: fewer are left.
@@ -75,11 +75,11 @@ class Reader:
         return self.data[start:end]
 
     def number(self, width: int) -> int:
-        """An unsigned integer of so many bytes, big-endian; raises as ``take``."""
+        """Return an unsigned integer of ``width`` bytes, big-endian; raises as ``take``."""
         return int.from_bytes(self.take(width), "big")
 
     def prefixed(self, limit: int) -> bytes:
-        """Bytes behind their number, which takes four.
+        """Return bytes that stand behind their length, which takes four bytes.
 
         Raises:
             InvalidEncoding: they are more than ``limit``, or fewer than their number.
@@ -90,7 +90,7 @@ class Reader:
         return self.take(length)
 
     def finish(self) -> None:
-        """Every byte must have been used.
+        """Check that every byte has been used.
 
         Raises:
             InvalidEncoding: trailing bytes.
@@ -106,7 +106,7 @@ def _prefixed(value: bytes, limit: int) -> bytes:
 
 
 class Codec(Protocol):
-    """How one field is written and read."""
+    """Encoding of one field: how it is written and read."""
 
     def write(self, value: Any, context: WireContext) -> bytes: ...
     def read(self, reader: Reader, context: WireContext) -> Any: ...
@@ -127,7 +127,7 @@ class Unsigned:
 
 @dataclass(frozen=True)
 class Fixed:
-    """Exactly so many bytes."""
+    """Bytes of a fixed length."""
 
     length: int
 
@@ -142,7 +142,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Sized:
-    """As many bytes as the session's parameters say."""
+    """Bytes of a length that the session's parameters give."""
 
     length: Callable[[WireContext], int]
 
@@ -333,12 +333,12 @@ BYTES32 = Fixed(32)
 
 
 class Message:
-    """Base of everything that has a wire encoding. Subclasses are made by ``wire``."""
+    """Base of all values that have a wire encoding. Subclasses are made by ``wire``."""
 
     CODECS: ClassVar[tuple[tuple[str, Codec], ...]] = ()
 
     def encode(self, context: WireContext) -> bytes:
-        """Canonical bytes."""
+        """Encode it canonically."""
         values = self.__dict__
         return b"".join([codec.write(values[name], context) for name, codec in self.CODECS])
 
@@ -353,7 +353,7 @@ class Message:
 
     @classmethod
     def decode(cls, data: bytes, context: WireContext) -> Self:
-        """Strict inverse of ``encode``.
+        """Decode it, strictly.
 
         Raises:
             InvalidEncoding: the bytes are not a canonical encoding, or more follow.

@@ -93,7 +93,8 @@ def u32(n: int) -> bytes:
 
 @lru_cache(REMEMBERED)
 def _frame(prefix: bytes, *lengths: int) -> bytes:
-    """The framed tag, and for each part its length in eight bytes and a place (%b) where it goes.
+    """Return the framed tag, and for each part its length in eight bytes and a place (%b) where it
+    goes.
 
     Few shapes are ever hashed: what a hash takes is one of these, with the parts filled in.
     """

@@ -1,4 +1,4 @@
-"""Randomness is an argument, never a global.
+"""Sources of randomness, which are arguments and never globals.
 
 ``SystemRng`` is the default. Each protocol session draws one 32-byte seed from it and forks its
 own ``Drbg``, so that a paused session resumes exactly where it was. ``SeededRng`` makes whole
@@ -55,7 +55,7 @@ class Drbg:
         return hashlib.shake_256(block).digest(n)
 
     def fork(self, label: str) -> Drbg:
-        """An independent generator; the same seed and label give the same one."""
+        """Return an independent generator; the same seed and label give the same one."""
         forked = Drbg.__new__(Drbg)
         forked._key = tagged_hash(Tag.RNG_FORK, self._key, label.encode())
         forked._counter = 0

@@ -1,5 +1,5 @@
-"""What people look at in Jupyter. Imports ``sim``, ``service`` and ``node``.
+"""Widgets for Jupyter. Imports ``sim``, ``service`` and ``node``.
 
-- ``explorer``: a session message by message, cheated in and repeated
+- ``explorer``: a session message by message, with alterations and other networks
 - ``what_if``: a signing call over two networks side by side
 """

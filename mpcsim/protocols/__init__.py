@@ -12,12 +12,12 @@ Imports ``crypto``; no clock, socket, event loop or randomness. In reading order
 """
 
 from mpcsim.protocols.local_run import LocalRun, Participant, results, run
-from mpcsim.protocols.sample_keys import as_loaded, keys, session_id
+from mpcsim.protocols.sample_keys import keys, session_id, with_fresh_guard
 
 __all__ = [
     "LocalRun",
     "Participant",
-    "as_loaded",
+    "with_fresh_guard",
     "keys",
     "results",
     "run",

@@ -1,4 +1,4 @@
-"""What key generation leaves behind: the public key record and each party's share.
+"""Result of key generation: the public key record, and each party's key share.
 
 Stored encodings start with a version and the curve's name, so they decode on their own.
 """
@@ -49,16 +49,17 @@ from mpcsim.errors import (
 from mpcsim.ids import CLIENT, PartyId, party_ids
 
 CHECKSUM_BYTES = 8
-"""Against accidental damage; against tampering, stored shares need authenticated encryption."""
+"""Length of the checksum against accidental damage. Against tampering, stored shares need
+authenticated encryption."""
 
 KNOWN_RECORDS = 4096
-"""Public records remembered as consistent; some 200 bytes each for three holders."""
+"""Limit of public records remembered as consistent; some 200 bytes each for three holders."""
 
 _KNOWN_CONSISTENT: set[bytes] = set()
 
 MAX_DISCARDED = 1 << 16
-"""Epochs and holders of which a process remembers that multiplication state was discarded, in the
-order in which it first was; some 400 bytes each."""
+"""Limit of shares (epoch and holder) of which a process remembers that multiplication state was
+discarded; the oldest goes first; some 400 bytes each."""
 
 MAX_SHARE_BYTES = 1 << 22
 """Largest stored share accepted: 256 parties with OT state, with room to spare."""
@@ -66,15 +67,15 @@ MAX_SHARE_BYTES = 1 << 22
 
 @wire
 class PublicKeyRecord(Message):
-    """Everything public about a key. Needed to take part in a resharing without an old share."""
+    """Public part of a key. Needed to take part in a resharing without an old share."""
 
     chain_code: Annotated[bytes | None, Added(BYTES32)] = field(default=None, kw_only=True)
-    """With it everybody derives the key's children (``mpcsim.crypto.bip32``). None on ed25519."""
+    """BIP 32 chain code, with which anybody derives the key's children; None on ed25519."""
     curve_name: Annotated[str, Text(16)]
     threshold: Annotated[int, U16]
-    """t: holders needed to sign."""
+    """Threshold t: holders needed to sign."""
     epoch: Annotated[bytes, BYTES32]
-    """Names this generation of shares; shares of different epochs do not combine."""
+    """Name of this generation of shares; shares of different epochs do not combine."""
     public_key: Annotated[Point, POINT]
     public_shares: Annotated[Mapping[PartyId, Point], PerParty(POINT)]
     """X_i = x_i * G of every holder."""
@@ -87,16 +88,17 @@ class PublicKeyRecord(Message):
     def holders(self) -> tuple[PartyId, ...]:
         return tuple(sorted(self.public_shares))
 
-    def extended(self) -> ExtendedKey:
-        """The key as the root of its children.
+    def extended_key(self) -> ExtendedKey:
+        """Return the key as the root of its children.
 
         Raises:
             UsageError: it has no chain code.
         """
         return extended_key(self.curve_name, self.public_key, self.chain_code)
 
-    def at(self, path: Path) -> tuple[Point, Scalar]:
-        """The key at the end of a path, and how far it is from this one (``Derived.tweak``).
+    def derive(self, path: Path) -> tuple[Point, Scalar]:
+        """Return the key at the end of a path, and its difference from this one
+        (``Derived.tweak``).
 
         Raises:
             UsageError: as from ``extended``, and from ``derive``; never for the empty path.
@@ -104,16 +106,16 @@ class PublicKeyRecord(Message):
         check_path(path)  # first: 1.0 would find what is remembered of 1
         if not path:
             return self.public_key, self.public_key.group.scalar(0)
-        found = derive(self.extended(), path)
+        found = derive(self.extended_key(), path)
         return found.key.public_key, found.tweak
 
     def to_bytes(self) -> bytes:
-        """Self-contained encoding."""
+        """Encode it, self-contained."""
         return _stored(self.curve_name, self.encode(WireContext(self.group)))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicKeyRecord:
-        """Strict inverse of ``to_bytes``.
+        """Decode it, strictly.
 
         Raises:
             InvalidEncoding: damaged, another version, or inconsistent in itself.
@@ -124,10 +126,10 @@ class PublicKeyRecord(Message):
 
 @wire
 class PeerState(Message):
-    """What a holder shares with one other holder. Secret."""
+    """Secrets that a holder shares with one other holder."""
 
     pair_secret: Annotated[bytes, BYTES32]
-    """Seals every message between the two."""
+    """Secret that seals every message between the two."""
     zero_seed: Annotated[bytes, BYTES32]
     """Seed of the pair's zero shares."""
     multiplication: Annotated[
@@ -153,13 +155,13 @@ class Guard:
     Shares that come from storage or from key generation have one guard per epoch and holder in
     this process (``of``), however often they are loaded, so that a failed check in one session
     reaches the sessions that are already open, and those that are opened later. It is meant for one
-    thread. Whoever uses a share in several processes must allow only one open signing session per
-    key and peer.
+    thread. A driver that uses a share in several processes must allow only one open signing session
+    per key and peer.
     """
 
     _known: ClassVar[WeakValueDictionary[tuple[bytes, int], Guard]] = WeakValueDictionary()
     _kept: ClassVar[dict[tuple[bytes, int], Guard]] = {}
-    """Those with something in them: they outlive the shares they were made for."""
+    """Guards with a discarded peer, which outlive the shares they were made for."""
 
     def __init__(self, name: tuple[bytes, int] | None = None) -> None:
         """
@@ -171,7 +173,7 @@ class Guard:
 
     @classmethod
     def of(cls, epoch: bytes, holder: int) -> Guard:
-        """The guard of that holder's share of that epoch."""
+        """Return the guard of that holder's share of that epoch."""
         name = epoch, holder
         guard = cls._known.get(name)
         if guard is None:
@@ -179,8 +181,8 @@ class Guard:
         return guard
 
     def discard(self, *peers: PartyId) -> None:
-        """From now on: no multiplications with these peers, while the process lives and discards
-        nothing of ``MAX_DISCARDED`` other shares."""
+        """Refuse multiplications with these peers from now on, as long as the process lives and
+        discards nothing of ``MAX_DISCARDED`` other shares."""
         self.discarded |= frozenset(peers)
         if self.discarded and self._name is not None:
             self._kept[self._name] = self
@@ -190,7 +192,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class KeyShare:
-    """One holder's share of a key. The repr shows public data only."""
+    """A holder's share of a key. The repr shows public data only."""
 
     record: PublicKeyRecord
     identifier: PartyId
@@ -210,7 +212,7 @@ class KeyShare:
         return self.record.public_key
 
     def to_bytes(self) -> bytes:
-        """Self-contained encoding. Secret: encrypt it before it leaves the process."""
+        """Encode it, self-contained. Secret: encrypt it before it leaves the process."""
         body = _ShareBody(self.record, self.identifier, self.secret_share, self.peers)
         scheme = _scheme_name(self.mta)
         return _stored(
@@ -226,7 +228,7 @@ class KeyShare:
         shape: tuple[int, tuple[PartyId, ...]] | None = None,
         schemes: Callable[[str], Mta] = mta_scheme,
     ) -> KeyShare:
-        """Strict inverse of ``to_bytes``.
+        """Decode it, strictly.
 
         Args:
             shape: threshold and holders it must have. Checking that a record is consistent takes
@@ -257,27 +259,29 @@ class KeyShare:
         return share
 
     def auth_key(self, peer: PartyId) -> bytes:
-        """What requests between this share's holder and ``peer`` are authenticated with; 32 bytes.
+        """Return the key that authenticates requests between this holder and ``peer``; 32 bytes.
 
-        It is of one epoch, and the same from both sides (``mpcsim.service.vault.use``). Secret.
+        It belongs to one epoch, and is the same from both sides (``mpcsim.service.vault.use``).
+        Secret.
         """
         return tagged_hash(Tag.VAULT_AUTH, self.record.epoch, self.peers[peer].pair_secret)
 
     def auth_keys(self, parties: Iterable[PartyId]) -> dict[PartyId, bytes]:
-        """The authentication keys shared with those of the parties that are peers."""
+        """Return the authentication keys shared with those of the parties that are peers."""
         return {j: self.auth_key(j) for j in parties if j in self.peers}
 
     def early_keys(self, signers: Iterable[int]) -> dict[PartyId, bytes]:
-        """Those shared with signers that may speak before they have their shares: the client, which
-        keeps its own in a vault. No MPC node's messages open with these."""
+        """Return the authentication keys shared with signers that may send their first message
+        before they have their shares: the client, which keeps its share in a vault. No MPC node's
+        messages open with these."""
         return self.auth_keys({CLIENT} & set(signers))
 
-    def usable(self, peer: PartyId) -> bool:
-        """Whether multiplications with the peer are still possible."""
+    def can_multiply(self, peer: PartyId) -> bool:
+        """Return whether multiplications with the peer are still possible."""
         return peer not in self.guard.discarded and self.peers[peer].multiplication is not None
 
     @contextmanager
-    def guarded(self, peer: PartyId, recall: bool | None = None) -> Iterator[None]:
+    def guard_multiplication(self, peer: PartyId, recall: bool | None = None) -> Iterator[None]:
         """Run a check on a peer's multiplication message.
 
         Args:
@@ -286,10 +290,10 @@ class KeyShare:
 
         Raises:
             CheckFailed: SETUP_DISCARDED, before anything is checked, if the state was discarded
-                since the session began; whatever fails inside, after discarding the state if the
+                since the session began; any failure inside, after discarding the state if the
                 failure calls for it.
         """
-        usable = self.usable(peer) if recall is None else recall
+        usable = self.can_multiply(peer) if recall is None else recall
         detail = f"party {peer}; reshare the key"
         check(usable, Reason.SETUP_DISCARDED, about={peer}, detail=detail)
         try:
@@ -300,7 +304,7 @@ class KeyShare:
             raise
 
     def without_multiplication(self, peer: int) -> KeyShare:
-        """The share after the multiplication state with ``peer`` was discarded for good."""
+        """Return the share after the multiplication state with ``peer`` was discarded for good."""
         state = self.peers.get(PartyId(peer))
         if state is None:
             raise UsageError(f"party {peer} is not a peer of this share")
@@ -308,8 +312,8 @@ class KeyShare:
         kept = {**self.peers, PartyId(peer): replace(state, multiplication=None)}
         return replace(self, peers=kept)
 
-    def after(self, aborted: Aborted) -> KeyShare:
-        """The share as it must be stored after an aborted session.
+    def after_abort(self, aborted: Aborted) -> KeyShare:
+        """Return the share as it must be stored after an aborted session.
 
         Call it on the share as it is stored now, not on the one the session began with, and store
         the result before delivering anything the aborted party put out.
@@ -329,7 +333,7 @@ class KeyShare:
 
 
 def check_record(record: PublicKeyRecord) -> None:
-    """A record that did not come through ``from_bytes`` must be consistent, too.
+    """Check that a record that did not come through ``from_bytes`` is consistent, too.
 
     Raises:
         UsageError: its shares, key and threshold do not fit together.
@@ -341,7 +345,7 @@ def check_record(record: PublicKeyRecord) -> None:
 
 
 def check_signers(share: KeyShare, signers: tuple[PartyId, ...], me: PartyId) -> None:
-    """Signers that can act for the key, this party among them.
+    """Check that the signers can act for the key, with this party among them.
 
     Raises:
         UsageError: too few, unknown, unsorted or duplicate signers, or not this party's share.
@@ -355,7 +359,7 @@ def check_signers(share: KeyShare, signers: tuple[PartyId, ...], me: PartyId) ->
 
 
 def quorum_problem(record: PublicKeyRecord, signers: tuple[PartyId, ...]) -> str | None:
-    """Why these parties cannot act for the key, or None."""
+    """Return why these parties cannot act for the key, or None."""
     strangers = set(signers) - set(record.holders)
     if strangers:
         return f"parties {sorted(strangers)} hold no share of this key"
@@ -366,7 +370,7 @@ def quorum_problem(record: PublicKeyRecord, signers: tuple[PartyId, ...]) -> str
 
 @dataclass(frozen=True)
 class SelfContained:
-    """Codec of a value that brings ``to_bytes`` and ``from_bytes``: its own curve and version."""
+    """Codec of a value with ``to_bytes`` and ``from_bytes``, which have its curve and version."""
 
     of: Any
 
@@ -382,10 +386,10 @@ RECORD: Codec = SelfContained(PublicKeyRecord)
 
 
 def _consistent(record: PublicKeyRecord, group: Group) -> PublicKeyRecord:
-    """The record, once its parts have been found to fit together.
+    """Return the record if its parts fit together.
 
-    That takes a dozen multiplications; whoever loads a share for every signature has them done
-    once. Records are public, and only consistent ones are remembered.
+    The check takes a dozen multiplications; it is done once for a share that is loaded for every
+    signature. Records are public, and only consistent ones are remembered.
     """
     encoded = group.name.encode() + record.encode(WireContext(group))
     if encoded not in _KNOWN_CONSISTENT:

@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class Participant(Protocol[R]):
-    """What a run needs of a party; a ``Party``, or something that behaves like one."""
+    """Interface that a run needs of a party: a ``Party``, or something that behaves like one."""
 
     @property
     def me(self) -> PartyId: ...
@@ -25,17 +25,17 @@ class Participant(Protocol[R]):
     def outcome(self) -> Done[R] | Aborted | None: ...
     def start(self) -> list[Output[R]]: ...
     def receive(self, sender: int, data: bytes) -> list[Output[R]]: ...
-    def waiting(self) -> Waiting | None: ...
+    def waiting_state(self) -> Waiting | None: ...
 
 
 @dataclass(frozen=True)
 class InFlight:
-    """A message on its way."""
+    """Message in flight."""
 
     sender: PartyId
     send: Send
     depth: int
-    """Sequential message delays up to its arrival: one more than those before it was sent."""
+    """Number of sequential message delays up to its arrival."""
 
     def __str__(self) -> str:
         return (
@@ -45,10 +45,10 @@ class InFlight:
 
 
 Schedule = Callable[[Sequence[InFlight]], int]
-"""Picks the next message to deliver, as an index into those in flight."""
+"""Choice of the next message to deliver, as an index into those in flight."""
 
 
-def in_order(messages: Sequence[InFlight]) -> int:
+def oldest_first(messages: Sequence[InFlight]) -> int:
     """Deliver in the order of sending."""
     return 0
 
@@ -62,10 +62,10 @@ class LocalRun(Generic[R]):
             raise UsageError("a run needs at least one party")
         self.in_flight: list[InFlight] = []
         self.prepared: dict[PartyId, R] = {}
-        """Results of phase one, for two-phase protocols."""
+        """Results of phase one by party, for two-phase protocols."""
         self.delivered = 0
         self.depth: dict[PartyId, int] = dict.fromkeys(self.parties, 0)
-        """Sequential message delays behind each party's present state."""
+        """Number of sequential message delays behind each party's present state."""
 
     def start(self) -> None:
         """Start every party."""
@@ -88,26 +88,28 @@ class LocalRun(Generic[R]):
         self.delivered += 1
         return message
 
-    def rejoin(self, party: Participant[R], outputs: list[Output[R]]) -> None:
+    def replace_party(self, party: Participant[R], outputs: list[Output[R]]) -> None:
         """Put a party resumed from its snapshot in the place of the one that crashed.
 
         Args:
-            outputs: what ``Party.resume`` returned; it is in flight again.
+            outputs: output of ``Party.resume``, which is in flight again.
         """
         self.parties[party.me] = party
         self._take(party.me, outputs)
 
-    def finish(self, schedule: Schedule = in_order) -> dict[PartyId, Done[R] | Aborted | Waiting]:
-        """Deliver until nothing is in flight, and say how every party stands."""
+    def finish(
+        self, schedule: Schedule = oldest_first
+    ) -> dict[PartyId, Done[R] | Aborted | Waiting]:
+        """Deliver until nothing is in flight, and return the state of every party."""
         while self.in_flight:
             self.deliver(schedule(self.in_flight))
         return self.outcomes()
 
     def outcomes(self) -> dict[PartyId, Done[R] | Aborted | Waiting]:
-        """Done, aborted, or waiting for whom."""
+        """Return the state of every party: done, aborted, or waiting for whom."""
         found: dict[PartyId, Done[R] | Aborted | Waiting] = {}
         for i, party in self.parties.items():
-            state = party.outcome or party.waiting()
+            state = party.outcome or party.waiting_state()
             if state is None:
                 raise UsageError(f"party {i} has not started")
             found[i] = state
@@ -122,7 +124,7 @@ class LocalRun(Generic[R]):
 
 
 def run(
-    parties: Iterable[Participant[R]], schedule: Schedule = in_order
+    parties: Iterable[Participant[R]], schedule: Schedule = oldest_first
 ) -> dict[PartyId, Done[R] | Aborted | Waiting]:
     """Start the parties and deliver until nothing is in flight."""
     local = LocalRun(parties)
@@ -131,10 +133,10 @@ def run(
 
 
 def results(outcomes: Mapping[PartyId, Done[R] | Aborted | Waiting]) -> dict[PartyId, R]:
-    """The results of a run in which everyone finished.
+    """Return the results of a run in which every party finished.
 
     Raises:
-        UsageError: somebody aborted or waits; the text says who and why.
+        UsageError: a party aborted or waits; the text says which and why.
     """
     found: dict[PartyId, R] = {}
     for i, outcome in outcomes.items():

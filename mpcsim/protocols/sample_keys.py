@@ -1,5 +1,5 @@
-"""Real key shares and presignatures to test, attack and show with: made by real sessions, kept for
-the whole process, and the same in every process and on every machine."""
+"""Real key shares and presignatures for tests, attacks and demonstrations: made by real sessions,
+kept for the whole process, and the same in every process and on every machine."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.presignature import Use
 
-__all__ = ["as_loaded", "keys", "presignatures", "session_id", "unused"]
+__all__ = ["with_fresh_guard", "keys", "presignatures", "session_id", "as_unused"]
 
 
 def session_id(label: str) -> bytes:
-    """32 bytes that name a session."""
+    """Return a session id, 32 bytes."""
     return tagged_hash(Tag.SESSION, b"sample", label.encode())
 
 
 def keys(curve: str, t: int = 2, n: int = 3, name: str = "") -> dict[int, KeyShare]:
-    """The shares of a (t, n) key, by holder 1, 2, ...: as if just loaded.
+    """Return the shares of a (t, n) key by holder 1, 2, ..., as if just loaded.
 
     The key generation takes milliseconds on ed25519, and tens of milliseconds a party on secp256k1;
     it is done once. REPRODUCIBLE: whoever knows these arguments knows the key.
@@ -34,11 +34,11 @@ def keys(curve: str, t: int = 2, n: int = 3, name: str = "") -> dict[int, KeySha
         name: another name gives another key.
     """
     made = _made(curve, t, n, name)
-    return {i: as_loaded(share) for i, share in made.items()}
+    return {i: with_fresh_guard(share) for i, share in made.items()}
 
 
-def as_loaded(share: KeyShare) -> KeyShare:
-    """The share without what one session has discarded: the next test still has it."""
+def with_fresh_guard(share: KeyShare) -> KeyShare:
+    """Return the share with a fresh guard, without what another session has discarded."""
     return replace(share, guard=Guard())
 
 
@@ -58,7 +58,7 @@ def _made(curve: str, t: int, n: int, name: str) -> Mapping[PartyId, KeyShare]:
 def presignatures(
     t: int, n: int, signers: tuple[int, ...], count: int = 1, name: str = ""
 ) -> dict[int, tuple[Presignature, ...]]:
-    """Every signer's parts of presignatures with the (t, n) key, as if just loaded.
+    """Return every signer's parts of presignatures with the (t, n) key, as if just loaded.
 
     REPRODUCIBLE: whoever knows these arguments knows the nonces, and with a signature the key.
 
@@ -66,11 +66,11 @@ def presignatures(
         name: another name gives others.
     """
     made = _presigned(t, n, signers, count, name)
-    return {i: tuple(map(unused, parts)) for i, parts in made.items()}
+    return {i: tuple(map(as_unused, parts)) for i, parts in made.items()}
 
 
-def unused(presignature: Presignature) -> Presignature:
-    """The presignature as if no session had used it: the next test still has it."""
+def as_unused(presignature: Presignature) -> Presignature:
+    """Return the presignature as if no session had used it."""
     return replace(presignature, use=Use())
 
 

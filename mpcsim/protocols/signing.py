@@ -1,7 +1,7 @@
-"""The wallet's protocols, and which of them signs with the keys of which curve.
+"""The wallet's protocols, and the one that signs with the keys of each curve.
 
-ECDSA signs on secp256k1, FROST on ed25519. Whoever signs with a share of either asks here; whoever
-has presignatures, ``presigned``.
+ECDSA signs on secp256k1, FROST on ed25519. This module makes signers for a share of either;
+``presigned`` those for a presignature.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ PROTOCOLS: Final[Mapping[str, Definition[Any, Any]]] = {
         reshare.RESHARE,
     )
 }
-"""All of them, by name."""
+"""All protocols of the wallet, by name."""
 
 _LOW_S: Final = (ORDER // 2).to_bytes(32, "big")
-"""The largest s that is released (BIP 62)."""
+"""Largest s that is released (BIP 62)."""
 
 
-def to_sign(record: PublicKeyRecord, message: bytes) -> bytes:
-    """What the key's holders sign for a message: its SHA-256 on secp256k1, itself on ed25519."""
+def signing_input(record: PublicKeyRecord, message: bytes) -> bytes:
+    """Return the bytes to sign for a message: its SHA-256 on secp256k1, itself on ed25519."""
     return hashlib.sha256(message).digest() if record.group is SECP256K1 else message
 
 
-def of_curve(curve_name: str) -> Definition[Any, Any]:
-    """The protocol that signs with the keys of a curve."""
+def protocol_of_curve(curve_name: str) -> Definition[Any, Any]:
+    """Return the protocol that signs with the keys of a curve."""
     return ecdsa.ECDSA if curve(curve_name) is SECP256K1 else frost.FROST
 
 
@@ -63,12 +63,12 @@ def signer(
     rng: Rng | None = None,
     listener: Listener = silent,
 ) -> Party[Any, Any]:
-    """The holder of the share as a signer; its result has ``encode``, the signature's bytes.
+    """Return the holder of the share as a signer; its result has ``encode``, the signature's bytes.
 
     Args:
         signers: identifiers of everyone who signs, this party included.
         message: the 32-byte hash on secp256k1, the message on ed25519.
-        path: of the child key to sign with, on secp256k1; empty: the key itself.
+        path: path of the child key to sign with, on secp256k1; empty: the key itself.
 
     Raises:
         UsageError: as from ``ecdsa.setup`` or ``frost.setup``; a path on ed25519.
@@ -96,7 +96,7 @@ def prestart(
     """Return a signer whose share is still to come; ``PrestartedParty.party`` makes it a party.
 
     Args:
-        auth_keys: that this holder shares with every other (``KeyShare.auth_key``).
+        auth_keys: keys that this holder shares with every other (``KeyShare.auth_key``).
 
     Raises:
         UsageError: as from ``signer``, as far as it can be seen already; of the share, then.
@@ -118,19 +118,19 @@ def _check_path(curve_name: str, path: Path) -> None:
 
 
 def verifies(record: PublicKeyRecord, message: bytes, signature: bytes, *, path: Path = ()) -> bool:
-    """Whether a signature is one of the message under the key, by libsecp256k1 or libsodium.
+    """Return whether a signature is valid for the message and key, by libsecp256k1 or libsodium.
 
     A second opinion: the signers check with code of their own.
 
     Args:
         message: the 32-byte hash on secp256k1, the message on ed25519.
         signature: 65 bytes r, s, v (s must be low, and v = 27 or 28 recover the key), or 64 bytes.
-        path: of the child key whose signature it is said to be.
+        path: path of the child key that it is said to be signed with.
 
     Raises:
-        UsageError: as from ``PublicKeyRecord.at``.
+        UsageError: as from ``PublicKeyRecord.derive``.
     """
-    public_key = record.at(path)[0].encode()
+    public_key = record.derive(path)[0].encode()
     try:
         if record.group is SECP256K1:
             r, s, (v,) = signature[:32], signature[32:64], signature[64:]

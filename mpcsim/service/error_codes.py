@@ -1,8 +1,8 @@
-"""What went wrong, for programs: the header ``X-Error-Code`` of every answer that is an error.
+"""Error codes for programs: the header ``X-Error-Code`` of every answer that is an error.
 
 The text of an error is for people, and may get better; a code stays what it is. Codes are added,
 none is renamed, and none gets another meaning. Whoever meets one that it does not know goes by the
-status (``of_status``).
+status (``code_of_status``).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Code(Enum):
     )
 
     def headers(self, retry_after: int | str | None = None) -> dict[str, str]:
-        """Of an answer with this error.
+        """Return the headers of an answer with this error.
 
         Args:
             retry_after: seconds, where they are known.
@@ -195,23 +195,23 @@ _BY_STATUS: Final = {
 }
 
 
-def of_status(status: int) -> Code:
+def code_of_status(status: int) -> Code:
     """The code of an error of which no more is known than its HTTP status."""
     return _BY_STATUS.get(status, Code.BAD_REQUEST if 400 <= status < 500 else Code.INTERNAL)
 
 
-def of_framework(status: int) -> Code:
+def code_of_framework_status(status: int) -> Code:
     """The same of an error that the framework found: its 404 is about the path."""
-    return Code.UNSUPPORTED if status == 404 else of_status(status)
+    return Code.UNSUPPORTED if status == 404 else code_of_status(status)
 
 
-def told(text: object, status: int) -> Code:
+def parse_code(text: object, status: int) -> Code:
     """The code that somebody else names; by the status if it names none, or one of a later day."""
     known = _BY_VALUE.get(text) if isinstance(text, str) else None
-    return known or of_status(status)
+    return known or code_of_status(status)
 
 
-def table(of: str) -> str:
+def markdown_table(of: str) -> str:
     """All codes of one interface in Markdown, for its page.
 
     Args:
@@ -226,7 +226,7 @@ def table(of: str) -> str:
 
 
 def header_schemas(of: str) -> dict[str, dict[str, object]]:
-    """Both headers of errors, as components of an OpenAPI document; argument as of ``table``."""
+    """Return both error headers as OpenAPI header components; ``of`` as for ``markdown_table``."""
     return {
         HEADER: {
             "description": "What went wrong, for programs; the table at the top has all of them.",
@@ -241,5 +241,5 @@ def header_schemas(of: str) -> dict[str, dict[str, object]]:
 
 
 def header_references() -> dict[str, dict[str, str]]:
-    """What a response of such a document has, if it is an error."""
+    """Return references to both error headers, for an error response of such a document."""
     return {name: {"$ref": f"#/components/headers/{name}"} for name in (HEADER, RETRY_AFTER)}

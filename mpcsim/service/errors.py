@@ -1,4 +1,4 @@
-"""What the gateway and the MPC nodes answer when they do not do what they were asked."""
+"""Errors that the gateway and the MPC nodes answer with, one constructor for each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from mpcsim.errors import MpcError, UsageError
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.service.error_codes import Code, of_status
+from mpcsim.service.error_codes import Code, code_of_status
 
 BAD_REQUEST: Final = 400
 UNAUTHORIZED: Final = 401
@@ -14,13 +14,13 @@ FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 GONE: Final = 410
-ANOTHER_BOOT: Final = 412
+STALE_BOOT: Final = 412
 """Precondition Failed: the request is for what the MPC node was before its last start."""
 TOO_LARGE: Final = 413
 UNPROCESSABLE: Final = 422
 """At the end of the path is no key."""
 FAILED_DEPENDENCY: Final = 424
-"""What the other MPC node has to say first is not here, or too old."""
+"""Status for a statement of the other MPC node that must come first, and is missing or too old."""
 TOO_MANY: Final = 429
 INTERNAL_ERROR: Final = 500
 BAD_GATEWAY: Final = 502
@@ -31,15 +31,16 @@ TIMED_OUT: Final = 504
 GUESSES: Final = "passwords are tried"
 RECOVERIES: Final = "keys are recovered"
 SIGNATURES: Final = "signatures are made"
-"""What may be limited for each user."""
+"""Names of the operations whose rate may be limited for each user."""
 SIGNING: Final = "signing session"
 GENERATION: Final = "generation"
 RECOVERY: Final = "recovery"
-"""What there may only be one of for a key (a generation: for a user and curve)."""
+"""Names of the operations that exclude each other for a key (a generation: for a user and
+curve)."""
 
 
 CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
-"""With every 401 (RFC 9110, 15.5.2)."""
+"""Header of every 401 (RFC 9110, 15.5.2)."""
 
 
 class Refused(MpcError):
@@ -63,13 +64,13 @@ class Refused(MpcError):
         """
         super().__init__(text)
         self.status = status
-        """As in HTTP."""
-        self.code = code or of_status(status)
+        """HTTP status of the answer."""
+        self.code = code or code_of_status(status)
         self.retry_after_s = retry_after_s
-        """When the same request may succeed; None: ``code`` has to do."""
+        """Seconds after which the same request may succeed; None: as ``code`` advises."""
 
     def headers(self) -> dict[str, str]:
-        """Of an answer that says this."""
+        """Return the headers of an answer with this error."""
         headers = self.code.headers(self.retry_after_s)
         return headers | CHALLENGE if self.status == UNAUTHORIZED else headers
 
@@ -104,11 +105,11 @@ class LinkFailed(NodeFailed):
     """An MPC node did not answer. What it did before is not known."""
 
 
-def unreachable(party: PartyId) -> LinkFailed:
+def node_unreachable(party: PartyId) -> LinkFailed:
     return LinkFailed(UNAVAILABLE, f"the {ROLES[party]}'s MPC node cannot be reached", party)
 
 
-def timed_out(party: PartyId) -> LinkFailed:
+def node_timed_out(party: PartyId) -> LinkFailed:
     return LinkFailed(TIMED_OUT, f"the {ROLES[party]}'s MPC node did not answer in time", party)
 
 
@@ -116,18 +117,18 @@ def store_failed(text: str, party: PartyId, code: Code = Code.STORE_FAILED) -> N
     return NodeFailed(UNAVAILABLE, text, party, code=code)
 
 
-def owes(failed: NodeFailed) -> bool:
-    """Whether an MPC node that signs may have aborted, and suspended the key, without being able to
-    store that: it stores nothing else then."""
+def may_owe_suspension(failed: NodeFailed) -> bool:
+    """Return whether an MPC node that signs may have aborted, and suspended the key, without being
+    able to store that: it stores nothing else then."""
     return failed.code in (Code.DISK_FULL, Code.STORE_FAILED)
 
 
-def at_odds(party: PartyId) -> NodeFailed:
+def identity_mismatch(party: PartyId) -> NodeFailed:
     text = f"the gateway and the {ROLES[party]}'s MPC node are at odds about what may be asked"
     return NodeFailed(INTERNAL_ERROR, text, party, code=Code.NOT_CONFIGURED)
 
 
-def do_not_fit() -> Refused:
+def stores_inconsistent() -> Refused:
     return Refused(
         UNAVAILABLE,
         "the stores of the gateway and the MPC nodes do not fit together for this key; nothing is "
@@ -137,17 +138,20 @@ def do_not_fit() -> Refused:
 
 
 def no_such_key() -> Refused:
-    """One text for unknown, another user's and retired: they cannot be told apart."""
+    """Return the error for an unknown, another user's or a retired key.
+
+    One text for all three: they cannot be told apart.
+    """
     return Refused(NOT_FOUND, "no such key")
 
 
-def starting() -> Refused:
+def gateway_starting() -> Refused:
     text = "the gateway is being started and has not heard from both MPC nodes which keys there are"
     return Refused(UNAVAILABLE, text, 1, code=Code.BUSY)
 
 
-def another_boot(party: PartyId) -> Refused:
-    return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has another boot than this is for")
+def stale_boot(party: PartyId) -> Refused:
+    return Refused(STALE_BOOT, f"the {ROLES[party]}'s MPC node has another boot than this is for")
 
 
 def not_authentic(party: PartyId) -> Refused:
@@ -165,7 +169,7 @@ def not_attested(me: PartyId, other: PartyId) -> NodeFailed:
     return NodeFailed(FAILED_DEPENDENCY, text, other)
 
 
-def voted_long_ago(me: PartyId) -> Refused:
+def vote_unresolved(me: PartyId) -> Refused:
     text = (
         f"the {ROLES[me]} has voted for newer shares of this key over an hour ago, and has not "
         "heard since what came of that; recover the key"
@@ -173,11 +177,11 @@ def voted_long_ago(me: PartyId) -> Refused:
     return Refused(CONFLICT, text, code=Code.STORES_APART)
 
 
-def unmerged(me: PartyId, other: PartyId) -> Unmerged:
-    return not_merged(me, f"has not heard from the {ROLES[other]} about this key yet")
+def key_not_merged(me: PartyId, other: PartyId) -> Unmerged:
+    return store_not_merged(me, f"has not heard from the {ROLES[other]} about this key yet")
 
 
-def not_merged(me: PartyId, why: str) -> Unmerged:
+def store_not_merged(me: PartyId, why: str) -> Unmerged:
     """
     Args:
         why: what has not happened, after "has been restored and".
@@ -186,7 +190,7 @@ def not_merged(me: PartyId, why: str) -> Unmerged:
     return Unmerged(FAILED_DEPENDENCY, text, me, code=Code.RESTORED)
 
 
-def suspended(
+def key_suspended(
     text: str = "this key is suspended: an MPC node was caught cheating with it; recover it",
 ) -> Refused:
     return Refused(CONFLICT, text, code=Code.SUSPENDED)
@@ -208,22 +212,22 @@ def no_such_user() -> Refused:
     return Refused(NOT_FOUND, "no such user")
 
 
-def undecided(why: Refused) -> Undecided:
+def outcome_undecided(why: Refused) -> Undecided:
     return Undecided(why.status, str(why), code=Code.OUTCOME_UNKNOWN)
 
 
-def failed(party: PartyId) -> LinkFailed:
-    """For an error that it has not foreseen itself."""
+def node_failed(party: PartyId) -> LinkFailed:
+    """Return the error for an exception that the MPC node did not foresee."""
     return LinkFailed(INTERNAL_ERROR, f"the {ROLES[party]}'s MPC node has failed", party)
 
 
-def unintelligible(party: PartyId) -> LinkFailed:
+def unintelligible_reply(party: PartyId) -> LinkFailed:
     text = f"the {ROLES[party]}'s MPC node answers something else than it was asked"
     return LinkFailed(BAD_GATEWAY, text, party, code=Code.INTERNAL)
 
 
-def no_answer(party: PartyId, status: int) -> LinkFailed:
-    """For a status such as 204 where an answer is due."""
+def unexpected_status(party: PartyId, status: int) -> LinkFailed:
+    """Return the error for a status such as 204 where a reply with a body is due."""
     text = f"the {ROLES[party]}'s MPC node answered {status} where 200 is due"
     return LinkFailed(BAD_GATEWAY, text, party, code=Code.INTERNAL)
 
@@ -233,7 +237,10 @@ def no_such_session() -> Refused:
 
 
 def no_such_presignature() -> Refused:
-    """One text for unknown, used and dropped: they cannot be told apart."""
+    """Return the error for an unknown, used or dropped presignature.
+
+    One text for all three: they cannot be told apart.
+    """
     return Refused(GONE, "no such presignature, or it has been used")
 
 
@@ -241,54 +248,59 @@ def key_exists(curve: str) -> Refused:
     return Refused(CONFLICT, f"{curve} key already exists for this user", code=Code.KEY_EXISTS)
 
 
-def recovered_meanwhile() -> Refused:
+def key_recovered_meanwhile() -> Refused:
     return Refused(CONFLICT, "the key has been recovered meanwhile", code=Code.KEY_CHANGED)
 
 
 def disagreement(text: str) -> Refused:
-    """What is in one store, or signed by one MPC node, does not let this happen."""
+    """Return the error for stores, or signed statements, that contradict what is asked for."""
     return Refused(CONFLICT, text, code=Code.STORES_APART)
 
 
-def made_already() -> Refused:
+def key_already_active() -> Refused:
     """To a node alone: the caller gets the share of a recovery."""
     text = "the key that this Idempotency-Key was given for is in force; recover it"
     return Refused(CONFLICT, text, code=Code.IN_FORCE)
 
 
-def named_otherwise() -> Refused:
-    """One text for another verb, curve and user: they cannot be told apart."""
+def idempotency_key_reused() -> Refused:
+    """Return the error for an ``Idempotency-Key`` that was given to another verb, curve or user.
+
+    One text for all three: they cannot be told apart.
+    """
     text = "This Idempotency-Key has been used for another call"
     return Refused(BAD_REQUEST, text, code=Code.IDEMPOTENCY_KEY_USED)
 
 
-def too_many_names(retry_after_s: int) -> Refused:
+def too_many_idempotency_keys(retry_after_s: int) -> Refused:
     text = "too many Idempotency-Keys of this user within a day; try again later, or without one"
     return Refused(TOO_MANY, text, retry_after_s)
 
 
-def undecided_yet(why: LinkFailed) -> Refused:
-    """Of a repeated call; it may be repeated again."""
+def first_call_undecided(why: LinkFailed) -> Refused:
+    """Return the error for a repeated call whose first run is not decided; it may be repeated
+    again."""
     text = f"what came of the first call with this Idempotency-Key is not decided yet: {why}"
     return Refused(CONFLICT, text, why.code.wait_s, code=Code.BUSY)
 
 
-def too_many_makings(retry_after_s: int) -> Refused:
+def too_many_key_creations(retry_after_s: int) -> Refused:
     """The gateway makes no more keys at a time, and enough wait already."""
     return Refused(TOO_MANY, "too many keys are being made; try again later", retry_after_s)
 
 
-def too_many_at_once() -> Refused:
+def too_many_requests() -> Refused:
     """The gateway answers so many requests of this user already."""
     return Refused(TOO_MANY, "too many requests of this user at a time; try again later", 1)
 
 
-def too_often(what: str, retry_after_s: int) -> Refused:
+def rate_exceeded(what: str, retry_after_s: int) -> Refused:
     """The user has done this as often as it may for now."""
     return Refused(TOO_MANY, f"too many {what} for this user; try again later", retry_after_s)
 
 
-def busy(what: str, retry_after_s: int | None = None) -> Refused:
-    """Somebody else is at it; they are not disturbed."""
+def key_busy(what: str, retry_after_s: int | None = None) -> Refused:
+    """Return the error for a key that another session is using; that session goes on
+    undisturbed."""
     text = f"a {what} for this key is in progress"
     return Refused(CONFLICT, text, retry_after_s, code=Code.BUSY)

@@ -16,7 +16,8 @@ from mpcsim.errors import UsageError
 MAX_USERNAME_CHARS: Final = 64
 MAX_PASSWORD_CHARS: Final = 256
 MOST_SPELT: Final = 4
-"""So many characters may one of a normalised text have been, at most (of NFC in NFD)."""
+"""Highest number of characters that one character of a normalised text was spelt with (of NFC in
+NFD)."""
 
 _USERNAME: Final = get_profile("UsernameCasePreserved")
 _PASSWORD: Final = get_profile("OpaqueString")

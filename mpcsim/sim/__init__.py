@@ -1,12 +1,14 @@
-"""The simulator: real protocol parties over modelled networks, in virtual or in real time.
+"""Discrete-event simulator of MPC sessions: real protocol parties over a modelled network.
 
-``simulation`` is the front door, and ``parties`` that of other protocols. ``scenario`` is what a
-simulation runs, as data; ``reruns`` runs a trace again; ``sweep`` walks a grid, and ``experiments``
-are what it may run there. Below them: ``network`` says how long messages take; ``run`` runs the
-parties, with their compute, faults and adversaries; ``traces`` is what comes out, ``figures`` its
-pictures, ``trace`` both as methods; ``replay`` repeats the timing of a run a million times,
-``compare`` puts such times beside each other. ``simulated_network`` puts networks and faults on the
-links of a running service.
+``simulation`` is the entry point; ``parties`` that for other protocols, ``scenario`` the input as a
+file. ``network`` models latency, loss and TCP; ``run`` executes the parties, with compute times,
+faults and adversaries, in virtual or real time; ``traces`` records and analyses a run, ``figures``
+draws it. ``replay`` repeats a run's timing a million times (Monte Carlo), ``experiments`` sweeps
+parameters and compares distributions. ``simulated_network`` puts a network on the links of a
+running service.
+
+Model: one session at a time, or several over the same links; computation takes declared, measured
+or no time. Left out: packet reordering, bandwidth that changes with time, cross traffic.
 """
 
 from mpcsim.sim.experiments.compare import compare
@@ -19,11 +21,11 @@ from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.parties import run_parties
 from mpcsim.sim.rich_display import Table, counted, milliseconds, size
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.scenario import Policy, Scenario
 from mpcsim.sim.simulated_network import SimulatedNetwork
-from mpcsim.sim.simulation import Result, Simulation, play
+from mpcsim.sim.simulation import Result, Simulation, run_scenario
 from mpcsim.sim.tasks import Generate, Sign
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
@@ -54,8 +56,8 @@ __all__ = [
     "compare",
     "counted",
     "milliseconds",
-    "on",
-    "play",
+    "alter_kind",
+    "run_scenario",
     "register_latency",
     "replay_point",
     "rerun",

@@ -1,7 +1,8 @@
-"""How long a call takes, asked many times: percentiles, and how far they can be trusted.
+"""Repeated measurements of one call: percentiles of its times, with confidence intervals.
 
-The intervals are those of ``order_statistics``. Where there are too few times for that, an end is
-open: 0 or infinite. All times are milliseconds.
+Model: independent, identically distributed times of an unknown distribution; the intervals are
+distribution-free, by order statistics (``order_statistics``). With too few times for the confidence
+asked for, an end of an interval is open: 0 or infinite. All times are milliseconds.
 """
 
 from __future__ import annotations
@@ -15,28 +16,28 @@ from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
-from mpcsim.sim.statistics.order_statistics import ranks
+from mpcsim.sim.statistics.order_statistics import enclosing_ranks
 from mpcsim.sim.traces.records import Scope
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
 
 PERCENTS = (50.0, 95.0, 99.0)
-"""What is shown."""
+"""Percentiles in tables and texts."""
 
 
 @dataclass(frozen=True)
 class Percentile:
-    """An estimate with its confidence interval."""
+    """Estimate of a percentile, with its confidence interval."""
 
     percent: float
     ms: float
     low_ms: float
-    """0 if there are too few times."""
+    """Lower end of the interval; 0 if there are too few times."""
     high_ms: float
-    """Infinite if there are too few times."""
+    """Upper end of the interval; infinite if there are too few times."""
     confidence: float
-    """That the interval holds the true percentile; at least."""
+    """Probability that the interval contains the true percentile; a lower bound."""
 
     def __str__(self) -> str:
         low, high = milliseconds(self.low_ms), milliseconds(self.high_ms)
@@ -45,26 +46,26 @@ class Percentile:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CallTimes:
-    """The times of a call that was made again and again."""
+    """Times of a call that was repeated, and how many of its repetitions failed."""
 
     times_ms: NDArray[np.float64]
-    """Of the calls that succeeded, in order."""
+    """Times of the calls that succeeded, in the order of the calls."""
     pause_ms: float
     """Idle time before each call; 0: in a row."""
     network: str
     clock: str
     """``virtual`` or ``real``."""
     failed: int = 0
-    """Calls that failed; their times are not among the others."""
+    """Number of calls that failed; their times are not in ``times_ms``."""
     failure: str = ""
-    """Why the last of them did, e.g. ``HTTP 401``."""
+    """Reason of the last failure, e.g. ``HTTP 401``."""
     scope: Scope = "rest"
 
     def percentile(self, percent: float, confidence: float = 0.95) -> Percentile:
-        """A percentile with its interval.
+        """Return a percentile with its confidence interval.
 
-        Intervals of independent times: what a call leaves behind for the next one (wider windows)
-        makes them a little too narrow, unless the pauses are long enough to undo it.
+        The interval assumes independent times. A call that leaves wider congestion windows behind
+        makes the intervals a little too narrow, unless the pauses are long enough to undo that.
 
         Raises:
             UsageError: not between 0 and 100, or a confidence not between 0 and 1.
@@ -74,7 +75,7 @@ class CallTimes:
         if not 0 < confidence < 1:
             raise UsageError(f"confidence {confidence}: not between 0 and 1")
         ranked = np.sort(self.times_ms)
-        low, high = ranks(len(ranked), percent / 100, confidence)
+        low, high = enclosing_ranks(len(ranked), percent / 100, confidence)
         return Percentile(
             percent,
             float(np.percentile(ranked, percent)),
@@ -102,7 +103,7 @@ class CallTimes:
         return f"{calls} {how} over {self.network or 'no network'}"
 
     def notes(self) -> list[str]:
-        """What stands between the headline and the table."""
+        """Return the lines between the headline and the table: scope, clock, failures."""
         notes = [
             f"scope {self.scope}, {self.clock} clock; from, to: 95% confidence, by order statistics"
         ]
@@ -116,7 +117,7 @@ class CallTimes:
         return notes
 
     def table(self) -> Table:
-        """One row for each percentile."""
+        """Return a table with a row for each percentile."""
         columns = ("percentile", "ms", "from ms", "to ms")
         rows = [
             [f"p{at.percent:g}", *map(milliseconds, (at.ms, at.low_ms, at.high_ms))]
@@ -125,7 +126,7 @@ class CallTimes:
         return Table(columns, rows, frozenset(columns[1:]))
 
     def plot(self) -> Chart:
-        """The share of the calls that take longer, as ``Replay.plot`` has it; needs matplotlib.
+        """Plot the share of the calls that take longer, as ``Replay.plot`` does; needs matplotlib.
 
         >>> figure = service.repeat(sign, 100).plot()
 
@@ -134,7 +135,7 @@ class CallTimes:
         """
         from mpcsim.sim import figures
 
-        return figures.tails({f"{self.headline}, scope {self.scope}": {"": self.times_ms}})
+        return figures.tail_plot({f"{self.headline}, scope {self.scope}": {"": self.times_ms}})
 
     def __repr__(self) -> str:
         found = ", ".join(str(self.percentile(percent)) for percent in PERCENTS)

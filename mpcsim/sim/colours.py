@@ -1,7 +1,7 @@
-"""The colours of all pictures, and which of them is whose.
+"""Colours of all figures, and the assignment of colours to parties.
 
-Colours are those of Okabe and Ito, which people with colour-blindness can tell apart, and neutral
-greys. A party has the same colour in every picture, whoever else takes part.
+The palette is that of Okabe and Ito, which colour-blind readers can tell apart, with neutral greys.
+A party has the same colour in every figure, whoever else takes part.
 
 Sources:
     M. Okabe and K. Ito, Color Universal Design, 2002 (rev. 2008).
@@ -22,21 +22,21 @@ NEUTRALS: Final = (WHITE, PALE, LIGHT, GREY, DARK)
 
 
 def tint(colour: str, strength: float) -> str:
-    """A colour mixed with white: all of it at 1, none at 0."""
+    """Return a colour mixed with white: the colour itself at ``strength`` 1, white at 0."""
     parts = (255 - strength * (255 - byte) for byte in bytes.fromhex(colour[1:]))
     return "#" + "".join(f"{round(part):02X}" for part in parts)
 
 
 @dataclass(frozen=True)
 class PartyColour:
-    """A party's colour, and its shades for grounds that carry text."""
+    """Colour of a party, and its shades for backgrounds that carry text."""
 
     line: str
-    """Of the palette: arrows, bars and names on white."""
+    """Colour of the palette, for arrows, bars and names on white."""
     on_light: str
-    """Under white text, or as text on a light ground (contrast 4.5 or more)."""
+    """Shade for white text on it, or for text on a light ground (contrast 4.5 or more)."""
     on_dark: str
-    """The same with black text, on a dark ground."""
+    """Shade for black text on it, or for text on a dark ground."""
 
 
 _PARTIES: Final = (
@@ -51,5 +51,5 @@ _PARTIES: Final = (
 
 
 def party_colour(party: int) -> PartyColour:
-    """The colour of the party with this identifier, in every picture; the eighth begins anew."""
+    """Return the colour of the party with this identifier; the eighth has that of the first."""
     return _PARTIES[(party - 1) % len(_PARTIES)]

@@ -16,14 +16,14 @@ from mpcsim.sim.simulation import Simulation
 
 
 def main() -> None:
-    """Do everything once that is compiled."""
+    """Call every compiled function once, so that its machine code is cached."""
     network = Network.star()
     [first, *_] = network.links
     traffic = Traffic(network)
     number = traffic.send(
         first.direction(first.a), 0.0, 200, Draws(1.0, 1.0), pair=0, exclusive=True, available=0
     )
-    traffic.more(number, 0.0, 200)
+    traffic.extend(number, 0.0, 200)
     traffic.advance(0.0, math.inf)
     traffic.restore(traffic.save())
     traffic.release(0, 0.0)

@@ -1,9 +1,9 @@
-"""Parties of any protocol over a network: the front door for protocols of one's own.
+"""Simulation of any protocol's parties over a network: the entry point for your own protocols.
 
     >>> trace = run_parties([Party(TOSS, agreed, i, session_id=sid) for i in (1, 2, 3)], network)
     >>> trace.outcomes, trace.summary(), record(trace, TOSS)
 
-``Simulation`` runs the wallet's operations and keeps its shares; this runs whatever it is given.
+``Simulation`` runs the wallet's operations and keeps its shares; ``run_parties`` runs any parties.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, Literal, Unpack
 from mpcsim.errors import UsageError
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.completion import inner_party
 from mpcsim.sim.run.compute import Compute
-from mpcsim.sim.run.ending import inner_party
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.session import RunOptions
 from mpcsim.sim.trace import Trace
 
 LONGEST_REAL_S = 60.0
-"""A session in real time is given up after that, unless another deadline is given."""
+"""Deadline of a session in real time, in seconds, unless another is given."""
 
 
 def run_parties(
@@ -34,7 +34,7 @@ def run_parties(
     clock: Literal["virtual", "real"] = "virtual",
     **options: Unpack[RunOptions],
 ) -> Trace:
-    """Run one session of these parties to its end.
+    """Run one session of these parties until nothing more happens, or to the deadline.
 
     Args:
         parties: none of them has started; an ``Adversary`` may be among them. Each needs a site

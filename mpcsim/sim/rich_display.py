@@ -1,8 +1,7 @@
-"""How objects look in a terminal and in a notebook: tables, headings, numbers.
+"""Display of objects in terminals and notebooks: tables, headings, numbers.
 
-A notebook shows an object by its ``_repr_html_``. The HTML stands alone: inline styles, pictures as
-data, no script, nothing fetched.
-"""
+Notebooks show an object by its ``_repr_html_``. The HTML is self-contained: inline styles, images
+as data, no scripts, nothing fetched."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ _CELL = "padding:2px 10px;border-bottom:1px solid #ddd;text-align:"
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of text; those named in ``right`` are set to the right."""
+    """Table of texts; columns named in ``right`` are right-aligned."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     right: frozenset[str] = frozenset()
 
     def text(self, indent: str = "  ") -> str:
-        """For a terminal: one line per row, columns two spaces apart."""
+        """Return the table as text: one line per row, columns two spaces apart."""
         widths = [
             max([len(name), *(len(row[at]) for row in self.rows)])
             for at, name in enumerate(self.columns)
@@ -49,7 +48,7 @@ class Table:
         return self.html()
 
     def html(self) -> str:
-        """For a notebook."""
+        """Return the table as HTML."""
         sides = ["right" if name in self.right else "left" for name in self.columns]
         head = "".join(
             f'<th style="{_CELL}{side}">{escape(name)}</th>'
@@ -71,9 +70,11 @@ class Table:
 
 
 def mimebundle(shown: Any) -> dict[str, Any]:
-    """What a notebook keeps of an object with a ``widget``: it, for front ends that can run it, and
-    text and HTML for all others: ``jupyter nbconvert --execute``, for one, would prefer the widget,
-    and a page has no kernel to run it with."""
+    """Return the MIME bundle of an object with a ``widget``, for ``_repr_mimebundle_``.
+
+    It has the widget, for front ends that can run it, and text and HTML for all others. Where
+    nobody attends (``jupyter nbconvert --execute``) it has no widget: that would be preferred, and
+    a page has no kernel to run it with."""
     bundle: dict[str, Any] = {"text/plain": repr(shown), "text/html": shown._repr_html_()}
     if not _is_attended():
         return bundle
@@ -86,15 +87,16 @@ def mimebundle(shown: Any) -> dict[str, Any]:
 
 
 def _is_attended() -> bool:
-    """Return whether somebody may be at the front end that this kernel works for: those that
-    execute whole notebooks say with each request that nobody answers questions."""
+    """Return whether a person may be at the front end of this kernel.
+
+    Programs that execute whole notebooks say with each request that nobody answers questions."""
     shell: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
     return bool(parent.get("content", {}).get("allow_stdin", True))
 
 
 def document(title: str, tables: Iterable[Table], *, notes: Iterable[str] = ()) -> str:
-    """A heading with tables under it, as HTML."""
+    """Return a heading, notes and tables as HTML."""
     parts = [f'<div style="font-weight:600;margin-top:6px">{escape(title)}</div>']
     parts += [f"<div>{escape(note)}</div>" for note in notes]
     parts += [table.html() for table in tables]
@@ -102,17 +104,17 @@ def document(title: str, tables: Iterable[Table], *, notes: Iterable[str] = ()) 
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: ``1 message``, ``2 messages``."""
+    """Return a number with its noun: ``1 message``, ``2 messages``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def milliseconds(value: float) -> str:
-    """Two decimals, thousands apart."""
+    """Format milliseconds with two decimals and a thousands separator."""
     return f"{value:,.2f}"
 
 
 def size(number: int) -> str:
-    """A number of bytes as people write it: ``812 B``, ``40.3 kB`` (1 kB is 1000 bytes)."""
+    """Format a number of bytes: ``812 B``, ``40.3 kB`` (1 kB is 1000 bytes)."""
     if number < 1000:
         return f"{number} B"
     for unit in ("kB", "MB", "GB"):

@@ -1,4 +1,4 @@
-"""Scenarios: a network, what goes wrong on it, and what is run there, in one value and one file.
+"""Scenarios: network, faults, policy and tasks of a simulation, as one value and one TOML file.
 
     run = ["generate", { task = "sign", signers = [1, 3] }]
     seed = 1
@@ -9,7 +9,7 @@
     access = "lte"
     loss = 0.01
 
-    [connection]                # of the network, however it is spelt
+    [connection]                # of the network, in whichever form it is written
     cold = true
 
     [[faults]]
@@ -21,7 +21,8 @@
     timeout_ms = 5_000
     attempts = 2
 
-A network has one of five spellings (``mpcsim.sim.network.spellings``): three of five signers are
+A network is written in one of five forms (``mpcsim.sim.network.network_specification``): three of
+five signers are
 
     run = [{ task = "generate", threshold = 3 }, "sign"]
 
@@ -30,11 +31,10 @@ A network has one of five spellings (``mpcsim.sim.network.spellings``): three of
     latency = 20.0
 
 Keys are the fields of ``Scenario``, of the tasks (``mpcsim.sim.tasks``), faults and ``Policy``;
-what is left out is as there. ``compute`` is ``free``, ``measured``, or a table: ``[compute.frost]``
-with milliseconds by round. A ``message`` is text, or bytes in hexadecimal: ``0x...``. So a network
-file is a scenario, too: one that generates a key and signs. An error begins with the path of its
-entry.
-"""
+omitted keys have their defaults. ``compute`` is ``free``, ``measured``, or a table:
+``[compute.frost]`` with milliseconds by round. A ``message`` is text, or bytes in hexadecimal:
+``0x...``. A network file is a scenario, too: one that generates a key and signs. An error begins
+with the path of its entry."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from typing import Any, Final, Literal
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import ROLES
-from mpcsim.sim.network import spellings
+from mpcsim.sim.network import network_specification
 from mpcsim.sim.network.files import tables, toml
-from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.files.toml import key_path
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
 from mpcsim.sim.run.engine import check_resend
 from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition
@@ -65,45 +65,46 @@ _HEX: Final = "0x"
 
 @dataclass(frozen=True)
 class Policy:
-    """When to give up on a session, and how often to try again."""
+    """Policy of retries: deadline of a session, number of attempts, retransmission of messages."""
 
     timeout_ms: float = math.inf
-    """Of one session."""
+    """Deadline of one session."""
     attempts: int = 1
-    """Sessions at most. Another one follows only where a retry is safe: not after a valid or an
-    invalid result, and not where somebody is to be banned."""
+    """Most sessions. A further one follows only where a retry is safe: not after a valid or an
+    invalid result, and not where a party is to be banned."""
     resend_ms: float = math.inf
-    """How often a party that waits puts its messages out again, so that messages may be lost and
-    parties may crash; never by default. Needs a timeout."""
+    """Interval at which a waiting party sends all its messages again, so that messages may be lost
+    and parties may crash; never by default. Needs a timeout."""
 
     def __post_init__(self) -> None:
         if not self.timeout_ms > 0:
             raise UsageError(f"policy timeout_ms is {self.timeout_ms}: not above 0")
-        if not whole(self.attempts, 1):
+        if not is_whole_number(self.attempts, 1):
             raise UsageError(f"policy attempts is {self.attempts}: not a whole number from 1 on")
         check_resend("policy", self.resend_ms, self.timeout_ms)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is run, where, and what goes wrong there; ``load(save(x)) == x``."""
+    """Input of a simulation: network, tasks, faults, policy; ``load(save(x)) == x``."""
 
     network: Network = field(default_factory=Network.star)
     run: tuple[Task, ...] = (Generate(), Sign())
-    """One after the other, with the same key."""
+    """Tasks, run one after the other with the same key."""
     faults: tuple[Fault, ...] = ()
     policy: Policy = Policy()
     compute: Compute = _FREE
-    """How long work takes in virtual time; none, so that runs repeat exactly anywhere."""
+    """Compute model in virtual time; by default computation takes no time, and runs repeat."""
     clock: Literal["virtual", "real"] = "virtual"
     seed: int = 0
-    """Of latencies, losses and random faults."""
+    """Seed of latencies, losses and random faults."""
     secrets_seed: str | None = None
-    """REPRODUCIBLE SECRETS for experiments; by default the operating system's randomness."""
+    """Seed of REPRODUCIBLE SECRETS for experiments; by default the operating system's
+    randomness."""
 
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
-        """The scenario in a TOML file; a network file is one, too.
+        """Read the scenario in a TOML file; a network file is one, too.
 
         Raises:
             UsageError: not TOML, or an entry that is unknown, missing or out of range: says which.
@@ -113,7 +114,7 @@ class Scenario:
 
     @classmethod
     def loads(cls, text: str, source: str = "scenario") -> Scenario:
-        """The scenario in a TOML text; as ``load``."""
+        """Parse the scenario in a TOML text, as ``load`` does."""
         return _located(toml.loads(text, source), source)
 
     def save(self, path: str | Path, note: str = "") -> None:
@@ -129,7 +130,7 @@ class Scenario:
         Path(path).write_text(self.dumps(note), encoding="utf-8")
 
     def dumps(self, note: str = "") -> str:
-        """The TOML text of its file; as ``save``."""
+        """Return the TOML text that ``save`` writes."""
         own = tables.encode(self, _written, leave_out=frozenset({"network"}), defaults=False)
         return toml.text(own | self.network.table(), note)
 
@@ -137,7 +138,8 @@ class Scenario:
         return self.dumps()
 
     def check_service(self, *, in_process: bool = True) -> None:
-        """Refuse what a running service cannot be: its keys are two of three, of its own holders.
+        """Refuse a scenario that a running service cannot have: its keys are 2 of 3, of its
+        holders.
 
         Args:
             in_process: whether its MPC nodes are in the gateway's process, which alone can have
@@ -172,36 +174,36 @@ def _located(table: Mapping[str, Any], source: str) -> Scenario:
 def _scenario(table: Mapping[str, Any]) -> Scenario:
     own = {name: value for name, value in table.items() if name in _OWN}
     rest = {name: value for name, value in table.items() if name not in own}
-    known = (*_OWN, *spellings.KEYS)
+    known = (*_OWN, *network_specification.KEYS)
     for name in rest:
         if name not in known:
-            raise UsageError(f"{inside('', name)}: {unknown('entry', name, known)}")
-    network = spellings.network(rest) if rest else Network.star()
+            raise UsageError(f"{key_path('', name)}: {unknown('entry', name, known)}")
+    network = network_specification.parse_network(rest) if rest else Network.star()
     return tables.decode(Scenario, own, "", _SPECIAL, network=network)
 
 
 def _run(value: Any, at: str) -> tuple[Task, ...]:
     def task(each: Any, at: str) -> Task:
         name, arguments = (
-            (each, {}) if isinstance(each, str) else tables.kind(each, "task", at, TASKS)
+            (each, {}) if isinstance(each, str) else tables.split_kind(each, "task", at, TASKS)
         )
         if name not in TASKS:
             raise UsageError(f"{at}: {unknown('task', name, TASKS)}")
         make: Callable[..., Task] = TASKS[name]
         return tables.decode(make, arguments, at, {bytes: _message})
 
-    return tables.each(value, at, task)
+    return tables.decode_list(value, at, task)
 
 
 def _faults(value: Any, at: str) -> tuple[Fault, ...]:
     def fault(each: Any, at: str) -> Fault:
-        name, arguments = tables.kind(each, "fault", at, (*_EFFECTS, *_FAULTS))
+        name, arguments = tables.split_kind(each, "fault", at, (*_EFFECTS, *_FAULTS))
         if name in _EFFECTS:
             return tables.decode(MessageFault, arguments, at, {}, effect=_EFFECTS[name])
         make: Callable[..., Fault] = _FAULTS[name]
         return tables.decode(make, arguments, at, {})
 
-    return tables.each(value, at, fault)
+    return tables.decode_list(value, at, fault)
 
 
 def _message(value: object, at: str) -> bytes:
@@ -221,10 +223,10 @@ def _compute(value: object, at: str) -> Compute:
             raise UsageError(f"{at}: {unknown('compute', value, _COMPUTE)}")
         return _COMPUTE[value]
     costs: dict[tuple[str, str], float] = {}
-    for protocol, rounds in tables.entries(value, at).items():
-        for name, ms in tables.entries(rounds, inside(at, protocol)).items():
+    for protocol, rounds in tables.as_table(value, at).items():
+        for name, ms in tables.as_table(rounds, key_path(at, protocol)).items():
             if isinstance(ms, bool) or not isinstance(ms, int | float):
-                where = inside(inside(at, protocol), name)
+                where = key_path(key_path(at, protocol), name)
                 raise UsageError(f"{where}: {ms!r} is not a number of milliseconds")
             costs[protocol, name] = ms
     return Declared(costs)

@@ -1,4 +1,4 @@
-"""The façade: a wallet's life over a network, in a few lines.
+"""Simulation of a wallet's operations over a network: generate, sign, presign, recover.
 
     >>> from mpcsim import Network, Simulation
     >>> sim = Simulation(Network.preset("seoul", institution="frankfurt"), seed=1)
@@ -33,12 +33,12 @@ from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import Participant
 from mpcsim.protocols.presign import Presignature
-from mpcsim.protocols.signing import PROTOCOLS, signer, to_sign, verifies
+from mpcsim.protocols.signing import PROTOCOLS, signer, signing_input, verifies
 from mpcsim.sim.network.draws import DrawSource
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.rich_display import Table, document, milliseconds
+from mpcsim.sim.run.completion import Validate
 from mpcsim.sim.run.compute import Compute, Measured
-from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Fault, MessageFault, Partition
 from mpcsim.sim.scenario import Policy, Scenario
@@ -53,44 +53,44 @@ KINDS = sorted(
     {AbortNotice.__name__}
     | {sends.kind for definition in PROTOCOLS.values() for _, sends in definition.kinds()}
 )
-"""Every kind of message of the wallet's protocols."""
+"""Names of all message kinds of the wallet's protocols."""
 
 LONGEST_REAL_SESSION_S = 60.0
-"""A session in real time is given up after that, whatever the policy says."""
+"""Longest session in real time, in seconds, whatever the policy."""
 
-Parts = Mapping[PartyId, Presignature]
-"""One presignature: every signer's part."""
+PresignatureShares = Mapping[PartyId, Presignature]
+"""Shares of one presignature, by signer."""
 
 Corrupt = Callable[[Party[Any, Any]], Participant[Any]]
-"""Makes an adversary of a party (``mpcsim.sim.run.adversary``)."""
+"""Function that wraps a party in an adversary (``mpcsim.sim.run.adversary``)."""
 
 
 @dataclass(frozen=True)
 class Result(Generic[R]):
-    """What an operation gave, with the traces of its attempts."""
+    """Result of an operation, with the traces of its attempts."""
 
     scope: ClassVar[Scope] = "protocol"
-    """``elapsed_ms`` is without what a REST call does before and after, such as the vault."""
+    """Scope of ``elapsed_ms``: the protocol, without a REST call's own work such as the vault."""
     value: R | None
-    """The result; None unless the verdict is VALID."""
+    """Value of the operation; None unless the verdict is VALID."""
     attempts: tuple[Trace, ...]
-    """One trace for each session, in order."""
+    """Traces of the sessions, in order."""
     elapsed_ms: float
-    """Until the last attempt ended, earlier ones included."""
+    """Time until the last attempt ended, with the earlier attempts."""
 
     @property
     def trace(self) -> Trace:
-        """The last attempt."""
+        """Trace of the last attempt."""
         return self.attempts[-1]
 
     @property
     def verdict(self) -> Verdict:
-        """How the last attempt ended."""
+        """Verdict of the last attempt."""
         return self.trace.verdict
 
     @property
     def ok(self) -> bool:
-        """Whether there is a valid result."""
+        """Whether the last attempt's verdict is VALID."""
         return self.verdict is Verdict.VALID
 
     def __str__(self) -> str:
@@ -116,101 +116,105 @@ class Result(Generic[R]):
 
 @dataclass(frozen=True)
 class Operation(Generic[R]):
-    """What to run, and what to make of its results."""
+    """Operation of the wallet: how to make its parties, and how to judge and use their results."""
 
     task: Task
     name: str
     parties: tuple[int, ...]
     party: Callable[[int, bytes], Party[Any, Any]]
-    """Makes the party of that identifier for a session id."""
+    """Function that makes the party with that identifier for a session id."""
     valid: Validate
     value: Callable[[dict[PartyId, Any]], R]
-    """From everyone's results to the operation's; keeps new shares."""
+    """Function from the parties' results to the operation's; it keeps new shares."""
 
 
-class Stepping(Generic[R]):
-    """An operation under way, one event at a time."""
+class SteppedOperation(Generic[R]):
+    """Operation run one event at a time."""
 
     def __init__(self, simulation: Simulation, operation: Operation[R]) -> None:
         self._simulation = simulation
         self._operation = operation
         self._run = simulation.prepare(operation)
-        simulation.note(operation)
+        simulation.note_done(operation)
 
     @property
     def now_ms(self) -> float:
-        """The virtual clock."""
+        """Virtual time."""
         return self._run.now_ms
 
     @property
     def parties(self) -> dict[PartyId, Participant[Any]]:
-        """The parties, to be looked at: ``waiting()``, ``outcome``, ``keep``, ``inbox``."""
+        """Parties, for inspection: ``waiting_state()``, ``outcome``, ``keep``, ``inbox``."""
         return self._run.parties
 
     @property
     def trace(self) -> Trace:
-        """What has happened so far."""
-        return self._simulation.known(self._run.trace())
+        """Trace of the events so far."""
+        return self._simulation.with_scenario(self._run.trace())
 
     def step(self) -> bool:
-        """Let the next event happen; False if there is none."""
+        """Process the next event; return False if there is none."""
         return self._run.step()
 
     def finish(self) -> Result[R]:
-        """Let everything else happen."""
+        """Process all remaining events, and return the operation's result."""
         while self.step():
             pass
-        return self._simulation.settle(self._operation, (self.trace,))
+        return self._simulation.finish_operation(self._operation, (self.trace,))
 
 
 @dataclass
 class Simulation:
-    """A key's holders at their sites; keeps their shares from one operation to the next."""
+    """Holders of a key on a network; keeps their shares from one operation to the next."""
 
     network: Network = field(default_factory=Network.star)
-    """Sites, links and connections, and at which site each party is; by default ``Network.star()``.
-    Who is placed there generates keys."""
+    """Sites, links, connections and placement of the parties; by default ``Network.star()``. All
+    parties placed there generate keys."""
     seed: int = 0
-    """Of latencies, losses and random faults. The same seed, the same operations in the same order:
-    the same times, unless ``compute`` measures."""
+    """Seed of latencies, losses and random faults. The same seed and the same operations in the
+    same order give the same times, unless ``compute`` measures."""
     compute: Compute = field(default_factory=Measured)
-    """How long work takes in virtual time: measured as it runs (``Measured``), declared for each
-    round (``Declared``, repeatable), nothing (``Free``). In real time it takes what it takes."""
+    """Compute model in virtual time: measured as it runs (``Measured``), declared for each round
+    (``Declared``, repeatable), or no time (``Free``). In real time, computation takes its own
+    time."""
     policy: Policy = field(default_factory=Policy)
-    """When a session is given up, how often it is tried again, whether messages are put out again;
-    by default one attempt that waits for ever."""
+    """Deadline of a session, number of attempts, and whether messages are sent again; by default
+    one attempt without a deadline."""
     faults: tuple[Fault, ...] = ()
-    """What happens to messages and honest parties in every session: ``drop``, ``delay``,
-    ``duplicate``, ``partition``, ``noise``, ``Crash`` (``mpcsim.sim.run.faults``)."""
+    """Faults of messages and honest parties in every session: ``drop``, ``delay``, ``duplicate``,
+    ``partition``, ``noise``, ``Crash`` (``mpcsim.sim.run.faults``)."""
     corrupt: Mapping[int, Corrupt] = field(default_factory=dict)
-    """Parties that cheat: by identifier, what makes an adversary of the honest party
+    """Adversaries: by party, the function that wraps the honest party in one
     (``mpcsim.sim.run.adversary``): ``{2: lambda party: Adversary(party, tamper)}``."""
     secrets_seed: str | None = None
     """REPRODUCIBLE SECRETS for experiments: keys, nonces and session ids follow from this text, so
     that a run repeats byte for byte. None: the operating system's randomness."""
     listener: Listener = silent
-    """Told of every round, message and ending of every party as it happens
+    """Callback for every round, message and ending of every party as it happens
     (``mpcsim.protocols.engine.events``); it must not raise."""
     draws: DrawSource | None = None
-    """In place of draws from the network's distributions with ``seed``: what each transfer's
-    latency and losses are. For measurements played back, or worst cases."""
+    """Source of each transfer's latency and losses, in place of seeded draws from the network's
+    distributions: for measurements played back, or worst cases."""
     clock: Literal["virtual", "real"] = "virtual"
-    """``virtual``: computed, at once. ``real``: the parties run over loopback HTTP with the
-    network's delays injected, and it takes as long as it takes."""
+    """``virtual``: discrete-event simulation. ``real``: the parties run over loopback HTTP with the
+    network's delays injected, in real time."""
     contents: bool = False
-    """Keep what messages say in the traces, for ``Trace.to_json(contents=True)``: SECRETS."""
+    """Whether traces keep the contents of messages, for ``Trace.to_json(contents=True)``:
+    SECRETS."""
     shares: dict[PartyId, KeyShare] = field(default_factory=dict, repr=False)
-    """SECRET. Each holder's share of the key: what ``generate`` and ``recover`` leave here, and
-    signing uses. Give those of another run to go on with its key."""
-    presignatures: dict[tuple[PartyId, ...], list[Parts]] = field(default_factory=dict, repr=False)
-    """SECRET. What ``presign`` has made and ``sign_presigned`` has not used, by signers; those of a
-    key go with its shares."""
+    """SECRET: each holder's share of the key, which ``generate`` and ``recover`` set and signing
+    uses. Pass those of another simulation to go on with its key."""
+    presignatures: dict[tuple[PartyId, ...], list[PresignatureShares]] = field(
+        default_factory=dict, repr=False
+    )
+    """SECRET: presignatures that ``sign_presigned`` has not used, by signers; discarded with the
+    key's shares."""
     _sessions: int = field(default=0, repr=False)
     _session_seed: int | None = field(default=None, repr=False)
-    """In place of seeds derived from ``seed``: that of a session that is run again."""
+    """Seed of a session that is run again, in place of one derived from ``seed``."""
     _done: list[Task] = field(default_factory=list, repr=False)
     _alone: bool = field(default=True, repr=False)
-    """Nothing that matters was there before what it has done."""
+    """Whether the simulation began without shares and presignatures of another run."""
 
     def __post_init__(self) -> None:
         self._alone = not (self.shares or self.presignatures)
@@ -219,7 +223,7 @@ class Simulation:
 
     @classmethod
     def of(cls, scenario: Scenario) -> Simulation:
-        """A simulation under the conditions of a scenario; what it runs is for ``do``, or ``play``.
+        """Return a simulation under a scenario's conditions; ``run_task`` runs its tasks.
 
         >>> sim = Simulation.of(Scenario.load("wallet.toml"))
         """
@@ -235,10 +239,11 @@ class Simulation:
 
     @property
     def scenario(self) -> Scenario | None:
-        """Everything done so far, as a scenario; None if a file cannot have it: somebody cheats,
-        draws come from elsewhere, or there was a key before.
+        """Scenario of all tasks so far; None if a file cannot hold it.
 
-        Settings that were changed meanwhile are as they are now.
+        A file cannot hold adversaries, other sources of draws, or a key of another simulation.
+
+        Settings that were changed meanwhile have their present values.
         """
         if self.corrupt or self.draws is not None or not self._alone:
             return None
@@ -253,8 +258,8 @@ class Simulation:
             self.secrets_seed,
         )
 
-    def do(self, task: Task) -> Result[Any]:
-        """Do what a scenario says; as the operation of that name."""
+    def run_task(self, task: Task) -> Result[Any]:
+        """Run a task of a scenario: the operation of the same name."""
         return self._run(self._operation(task))
 
     # ------------------------------------------------------------------ the wallet's operations
@@ -271,7 +276,7 @@ class Simulation:
         Raises:
             UsageError: bad curve, threshold or scheme.
         """
-        return self.do(Generate(curve, threshold, _name(scheme)))
+        return self.run_task(Generate(curve, threshold, _scheme_name(scheme)))
 
     def sign(
         self,
@@ -293,7 +298,7 @@ class Simulation:
         Raises:
             UsageError: no key yet, signers that cannot sign, or a path that leads to no key.
         """
-        return self.do(Sign(message, _some(signers), path))
+        return self.run_task(Sign(message, _tuple_or_none(signers), path))
 
     def presign(self, count: int = 1, *, signers: Iterable[int] | None = None) -> Result[int]:
         """Make presignatures with the kept shares; the simulation keeps them.
@@ -304,7 +309,7 @@ class Simulation:
         Raises:
             UsageError: no key on secp256k1 yet, signers that cannot sign, or a count out of range.
         """
-        return self.do(Presign(count, _some(signers)))
+        return self.run_task(Presign(count, _tuple_or_none(signers)))
 
     def sign_presigned(
         self,
@@ -327,7 +332,7 @@ class Simulation:
         Raises:
             UsageError: no presignature (left) of these signers, or another one is to finish.
         """
-        return self.do(SignPresigned(message, _some(signers), finisher, path))
+        return self.run_task(SignPresigned(message, _tuple_or_none(signers), finisher, path))
 
     def recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
@@ -341,19 +346,19 @@ class Simulation:
         Raises:
             UsageError: no key yet, ``lost`` or a dealer holds no share, or too few dealers.
         """
-        return self.do(Recover(lost, _some(dealers)))
+        return self.run_task(Recover(lost, _tuple_or_none(dealers)))
 
     # ------------------------------------------------------------------ the same, step by step
 
-    def begin(self, task: Task) -> Stepping[Any]:
-        """``do``, one event at a time."""
-        return Stepping(self, self._operation(task))
+    def begin(self, task: Task) -> SteppedOperation[Any]:
+        """Begin ``run_task``, one event at a time."""
+        return SteppedOperation(self, self._operation(task))
 
     def begin_generate(
         self, curve: str = "secp256k1", *, threshold: int = 2, scheme: str | Mta | None = None
-    ) -> Stepping[PublicKeyRecord]:
-        """``generate``, one event at a time."""
-        return self.begin(Generate(curve, threshold, _name(scheme)))
+    ) -> SteppedOperation[PublicKeyRecord]:
+        """Begin ``generate``, one event at a time."""
+        return self.begin(Generate(curve, threshold, _scheme_name(scheme)))
 
     def begin_sign(
         self,
@@ -361,15 +366,15 @@ class Simulation:
         *,
         signers: Iterable[int] | None = None,
         path: Path = (),
-    ) -> Stepping[bytes]:
-        """``sign``, one event at a time."""
-        return self.begin(Sign(message, _some(signers), path))
+    ) -> SteppedOperation[bytes]:
+        """Begin ``sign``, one event at a time."""
+        return self.begin(Sign(message, _tuple_or_none(signers), path))
 
     def begin_presign(
         self, count: int = 1, *, signers: Iterable[int] | None = None
-    ) -> Stepping[int]:
-        """``presign``, one event at a time."""
-        return self.begin(Presign(count, _some(signers)))
+    ) -> SteppedOperation[int]:
+        """Begin ``presign``, one event at a time."""
+        return self.begin(Presign(count, _tuple_or_none(signers)))
 
     def begin_sign_presigned(
         self,
@@ -378,15 +383,15 @@ class Simulation:
         signers: Iterable[int] | None = None,
         finisher: int | None = None,
         path: Path = (),
-    ) -> Stepping[bytes]:
-        """``sign_presigned``, one event at a time."""
-        return self.begin(SignPresigned(message, _some(signers), finisher, path))
+    ) -> SteppedOperation[bytes]:
+        """Begin ``sign_presigned``, one event at a time."""
+        return self.begin(SignPresigned(message, _tuple_or_none(signers), finisher, path))
 
     def begin_recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
-    ) -> Stepping[PublicKeyRecord]:
-        """``recover``, one event at a time."""
-        return self.begin(Recover(lost, _some(dealers)))
+    ) -> SteppedOperation[PublicKeyRecord]:
+        """Begin ``recover``, one event at a time."""
+        return self.begin(Recover(lost, _tuple_or_none(dealers)))
 
     # ------------------------------------------------------------------ what the operations are
 
@@ -417,7 +422,7 @@ class Simulation:
 
     def _signing(self, task: Sign) -> Operation[bytes]:
         record, ids, path = self._key(), self._signers(task.signers), task.path
-        signed = to_sign(record, task.message)
+        signed = signing_input(record, task.message)
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
             share, rng = self._share(i), self._rng(i)
@@ -468,8 +473,8 @@ class Simulation:
     def _presigned(self, task: SignPresigned) -> Operation[bytes]:
         record, everyone, path = self._key(), party_ids(self._signers(task.signers)), task.path
         finisher = everyone[0] if task.finisher is None else task.finisher
-        signed = to_sign(record, task.message)
-        taken: dict[bytes, tuple[Parts, bytes]] = {}
+        signed = signing_input(record, task.message)
+        taken: dict[bytes, tuple[PresignatureShares, bytes]] = {}
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
             if session_id not in taken:
@@ -495,8 +500,8 @@ class Simulation:
         name = f"sign presigned {record.curve_name}"
         return Operation(task, name, everyone, party, valid, value)
 
-    def _take(self, signers: tuple[PartyId, ...]) -> Parts:
-        """The next presignature of these signers; it is not kept any more."""
+    def _take(self, signers: tuple[PartyId, ...]) -> PresignatureShares:
+        """Remove and return the next presignature of these signers."""
         kept = self.presignatures.get(signers)
         if not kept:
             raise UsageError(f"no presignature of signers {list(signers)} is left: call presign")
@@ -539,10 +544,10 @@ class Simulation:
     # ------------------------------------------------------------------ running them
 
     def prepare(self, operation: Operation[R]) -> VirtualRun:
-        """A session of the operation in virtual time, ready to run.
+        """Prepare a session of the operation in virtual time.
 
         Raises:
-            UsageError: the simulation runs in real time, which nobody can hold.
+            UsageError: the simulation runs in real time, which cannot be stepped.
         """
         if self.clock != "virtual":
             raise UsageError("only virtual time can be stepped: use clock='virtual'")
@@ -560,16 +565,17 @@ class Simulation:
             contents=self.contents,
         )
 
-    def note(self, operation: Operation[Any]) -> None:
-        """It has been done: part of ``scenario`` from now on."""
+    def note_done(self, operation: Operation[Any]) -> None:
+        """Record an operation's task as part of ``scenario``."""
         self._done.append(operation.task)
 
-    def known(self, trace: Trace) -> Trace:
-        """The trace of what was done last, with what makes it run again."""
+    def with_scenario(self, trace: Trace) -> Trace:
+        """Return a trace with the scenario that runs it again."""
         return replace(trace, scenario=self.scenario or "")
 
-    def settle(self, operation: Operation[R], attempts: tuple[Trace, ...]) -> Result[R]:
-        """The result of an operation; keeps new shares, discards what must not be used again."""
+    def finish_operation(self, operation: Operation[R], attempts: tuple[Trace, ...]) -> Result[R]:
+        """Return an operation's result; keep new shares, discard those that must not be used
+        again."""
         elapsed = 0.0
         for trace in attempts:
             stalled = trace.verdict is Verdict.STALLED
@@ -583,18 +589,18 @@ class Simulation:
         return Result(operation.value(results), attempts, elapsed)
 
     def _participants(self, operation: Operation[R]) -> list[Participant[Any]]:
-        """Fresh parties for a new session; the corrupt ones as what they are."""
+        """Make the parties of a new session, corrupt ones wrapped in their adversaries."""
         self._check()
         session_id = self._session_id()
         try:
             made = [operation.party(i, session_id) for i in operation.parties]
         except UsageError:
-            self._sessions -= 1  # there was none: what comes next comes as if nobody had asked
+            self._sessions -= 1  # no session took place: later ones must get the same seeds
             raise
         return [self.corrupt[p.me](p) if p.me in self.corrupt else p for p in made]
 
-    def _once(self, operation: Operation[R]) -> Trace:
-        """One session."""
+    def _run_session(self, operation: Operation[R]) -> Trace:
+        """Run one session, by the simulation's clock."""
         if self.clock == "virtual":
             return self.prepare(operation).run()
         if self.policy.resend_ms < math.inf:
@@ -615,26 +621,26 @@ class Simulation:
         )
 
     def _run(self, operation: Operation[R]) -> Result[R]:
-        """Run sessions until one completes, the policy gives up, or somebody is to be banned."""
+        """Run sessions until one completes, the policy gives up, or a party is to be banned."""
         if self.clock not in ("virtual", "real"):
             raise UsageError(f"clock is {self.clock!r}: 'virtual' or 'real'")
         attempts: list[Trace] = []
         while len(attempts) < self.policy.attempts:
-            attempts.append(self._once(operation))
+            attempts.append(self._run_session(operation))
             if attempts[-1].verdict in (Verdict.VALID, Verdict.INVALID):
                 break
-            if not _worth_retrying(attempts[-1]):
+            if not _may_retry(attempts[-1]):
                 break
-        self.note(operation)
-        return self.settle(operation, tuple(map(self.known, attempts)))
+        self.note_done(operation)
+        return self.finish_operation(operation, tuple(map(self.with_scenario, attempts)))
 
     def _keep(self, shares: dict[PartyId, KeyShare]) -> PublicKeyRecord:
         self.shares = shares
         self.presignatures.clear()
-        return _record(shares)
+        return _record_of(shares)
 
     def _check(self) -> None:
-        """Refuse cheaters and faults that name nobody or nothing."""
+        """Refuse adversaries and faults that name unknown parties or messages."""
         named = [("corrupt", i) for i in self.corrupt]
         for fault in self.faults:
             if isinstance(fault, MessageFault):
@@ -669,7 +675,7 @@ class Simulation:
     def _key(self) -> PublicKeyRecord:
         if not self.shares:
             raise UsageError("there is no key yet: call generate first")
-        return _record(self.shares)
+        return _record_of(self.shares)
 
     def _share(self, party: int) -> KeyShare:
         try:
@@ -682,17 +688,17 @@ class Simulation:
         return share.mta.identifier if share.mta else None
 
     def _discard(self, attempts: Iterable[Trace]) -> None:
-        """What honest parties do with their shares after an abort."""
+        """Update or discard honest parties' shares after aborts, as each abort demands."""
         for trace in attempts:
             for i, outcome in trace.outcomes.items():
                 if isinstance(outcome, Aborted) and i in self.shares and i not in self.corrupt:
-                    self.shares[i] = self.shares[i].after(outcome)
+                    self.shares[i] = self.shares[i].after_abort(outcome)
 
 
-def play(scenario: Scenario) -> tuple[Result[Any], ...]:
-    """Run a scenario: the results of its tasks, in their order; no more after a key that failed.
+def run_scenario(scenario: Scenario) -> tuple[Result[Any], ...]:
+    """Run a scenario's tasks and return their results; stop if key generation fails.
 
-        >>> generated, signed = play(Scenario.load("wallet.toml"))
+        >>> generated, signed = run_scenario(Scenario.load("wallet.toml"))
         >>> print(signed.trace.critical_path())
 
     Raises:
@@ -701,31 +707,31 @@ def play(scenario: Scenario) -> tuple[Result[Any], ...]:
     simulation = Simulation.of(scenario)
     found: list[Result[Any]] = []
     for task in scenario.run:
-        found.append(simulation.do(task))
+        found.append(simulation.run_task(task))
         if isinstance(task, Generate) and not found[-1].ok:
             break
     return tuple(found)
 
 
-def _name(scheme: str | Mta | None) -> str | None:
+def _scheme_name(scheme: str | Mta | None) -> str | None:
     return None if scheme is None else scheme_name(scheme)
 
 
-def _some(ids: Iterable[int] | None) -> tuple[int, ...] | None:
+def _tuple_or_none(ids: Iterable[int] | None) -> tuple[int, ...] | None:
     return None if ids is None else tuple(ids)
 
 
-def _worth_retrying(trace: Trace) -> bool:
+def _may_retry(trace: Trace) -> bool:
     found = [o for o in trace.outcomes.values() if isinstance(o, Aborted)]
     return all(o.consequence is Consequence.RETRY for o in found)
 
 
-def _record(shares: Mapping[PartyId, KeyShare]) -> PublicKeyRecord:
+def _record_of(shares: Mapping[PartyId, KeyShare]) -> PublicKeyRecord:
     return next(iter(shares.values())).record
 
 
 def _same_record(results: Mapping[PartyId, Any]) -> bool:
-    """One public record, and secret shares that match it."""
+    """Return whether all parties have one public record, and secret shares that match it."""
     records = {share.record.to_bytes() for share in results.values()}
     return len(records) == 1 and all(
         share.group.base(share.secret_share) == share.record.public_shares[i]

@@ -1,7 +1,7 @@
-"""Random streams of simulations: one generator for each seed, purpose and index.
+"""Random number streams of simulations: one generator for each seed, purpose and index.
 
-Two streams are independent unless all three are equal. Every bit of a seed counts, and a seed next
-to another one has nothing in common with it.
+Two streams are independent unless all three are equal: keys are SHA-256 digests, so that every bit
+of a seed counts and adjacent seeds have nothing in common.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 SEED_BITS: Final = 53
-"""Of derived seeds: every format, table and browser holds such whole numbers exactly."""
+"""Bits of a derived seed: every file format and browser holds such integers exactly."""
 
 
 def stream_key(seed: int, purpose: str, *index: int | str) -> int:
@@ -29,5 +29,5 @@ def generator(seed: int, purpose: str, *index: int | str) -> np.random.Generator
 
 
 def derived_seed(seed: int, purpose: str, *index: int | str) -> int:
-    """Derive a seed of ``SEED_BITS`` bits, for whatever has streams of its own."""
+    """Derive a seed of ``SEED_BITS`` bits, for a component with streams of its own."""
     return stream_key(seed, purpose, *index) >> (128 - SEED_BITS)

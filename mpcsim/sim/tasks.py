@@ -1,4 +1,4 @@
-"""What a simulation can be told to do, as data: a wallet's operations and their arguments."""
+"""Operations of a wallet and their arguments, as data: the tasks of a simulation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Generate:
     curve: str = "secp256k1"
     """``secp256k1`` (ECDSA) or ``ed25519`` (FROST)."""
     threshold: int = 2
-    """Signers that the key needs."""
+    """Number of signers that the key needs."""
     scheme: str | None = None
     """Multiplication scheme on secp256k1, e.g. ``ot/80``."""
 
@@ -26,11 +26,11 @@ class Sign:
     """Sign with the kept shares."""
 
     message: bytes = b"hello"
-    """Hashed with SHA-256 for secp256k1, signed as it is for ed25519."""
+    """Message, hashed with SHA-256 for secp256k1 and signed as it is for ed25519."""
     signers: tuple[int, ...] | None = None
-    """By default the first holders of the key, as many as it needs."""
+    """Signing parties; by default the first holders of the key, as many as it needs."""
     path: Path = ()
-    """Of the child key to sign with (BIP 32, secp256k1), e.g. ``(0, 7)``."""
+    """Derivation path of the child key (BIP 32, secp256k1), e.g. ``(0, 7)``."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Presign:
 
     count: int = 1
     signers: tuple[int, ...] | None = None
-    """As of ``Sign``."""
+    """Signing parties, as in ``Sign``."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class SignPresigned:
 
     message: bytes = b"hello"
     signers: tuple[int, ...] | None = None
-    """As of ``Sign``."""
+    """Signing parties, as in ``Sign``."""
     finisher: int | None = None
-    """The signer whom the others answer; by default the first."""
+    """Signer that the others answer; by default the first."""
     path: Path = ()
-    """As of ``Sign``; presignatures are not bound to one."""
+    """Derivation path, as in ``Sign``; presignatures are not bound to a path."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class Recover:
     """Replace a lost share: the other holders reshare, everyone gets a fresh share."""
 
     lost: int = 1
-    """The holder whose share is gone."""
+    """Holder whose share is lost."""
     dealers: tuple[int, ...] | None = None
-    """Who deals; by default as many of the others as are needed."""
+    """Parties that deal; by default as many of the others as are needed."""
 
 
 Task = Generate | Sign | Presign | SignPresigned | Recover
@@ -74,4 +74,4 @@ TASKS: Final[Mapping[str, type[Task]]] = {
     "sign presigned": SignPresigned,
     "recover": Recover,
 }
-"""By the names that they have in scenario files."""
+"""Tasks by their names in scenario files."""

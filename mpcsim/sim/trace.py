@@ -1,6 +1,6 @@
-"""The trace of a run: its record, and what can be asked of it.
+"""Trace of a run: the record, with its analysis, figures and files as methods.
 
-Figures are loaded when they are asked for: matplotlib is optional.
+Figures are imported on use: matplotlib is optional.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_DIAGRAM_MESSAGES = 80
-"""Traces with more messages are shown without a diagram."""
+"""Most messages of a trace that a notebook shows with its diagram."""
 
 
 class Trace(RunRecord):
-    """Everything about one run: the record, with its analysis, figures and files as methods."""
+    """Record of one run, with analysis, figures and files as methods."""
 
     @property
     def aborted(self) -> Aborted | None:
-        """The first abort that named a reason of its own, if the run aborted."""
+        """Abort of the party that found the reason itself; None if no party aborted."""
         found = [o for o in self.outcomes.values() if isinstance(o, Aborted)]
         own = [o for o in found if o.reported_by is None]
         return next(iter(own or found), None)
 
     @property
     def waiting(self) -> dict[PartyId, Waiting]:
-        """For whom the parties that did not finish wait."""
+        """Unfinished parties, each with the parties that it waits for."""
         return {i: o for i, o in self.outcomes.items() if isinstance(o, Waiting)}
 
     # ------------------------------------------------------------------ analysis
 
     def summary(self) -> Summary:
-        """The figures of the run; prints well."""
+        """Return the run's key figures, by party, by round and in total; prints as tables."""
         return summary.summary(self)
 
     def critical_path(self) -> CriticalPath:
-        """What the duration was made of: the chain of work and messages that ended the run."""
+        """Return the critical path: the chain of work and messages that ended the run."""
         return critical_path.critical_path(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per event; columns as in ``mpcsim.sim.traces.frame.FRAME_COLUMNS``.
+        """Return a data frame of one row per event; columns as in ``traces.frame.FRAME_COLUMNS``.
 
         Raises:
             UsageError: pandas is not installed.
@@ -60,7 +60,7 @@ class Trace(RunRecord):
     # ------------------------------------------------------------------ figures
 
     def sequence_diagram(self, *, gateway: bool = False) -> Figure:
-        """Who sent what to whom, on a time axis; needs matplotlib.
+        """Draw the run's messages between lifelines, on a time axis; needs matplotlib.
 
         Args:
             gateway: also show the sites that forward messages.
@@ -70,19 +70,19 @@ class Trace(RunRecord):
         return figures.sequence_diagram(self, gateway=gateway)
 
     def gantt(self) -> Figure:
-        """Computing and waiting by party, and every message's way; needs matplotlib."""
+        """Draw each party's computing and waiting, and each message's hops; needs matplotlib."""
         from mpcsim.sim import figures
 
         return figures.gantt(self)
 
     def mermaid(self) -> str:
-        """A sequence diagram as Mermaid text, for a bug report or a README."""
+        """Return a sequence diagram as Mermaid text, for a bug report or a README."""
         return mermaid.mermaid(self)
 
     # ------------------------------------------------------------------ files
 
     def to_json(self, *, contents: bool = False) -> str:
-        """The trace, without the outcomes, as one JSON object.
+        """Return the trace, without the outcomes, as one JSON object.
 
         Args:
             contents: what the messages say, field by field, too: SECRETS, and marked as such.
@@ -103,7 +103,7 @@ class Trace(RunRecord):
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read what ``save_jsonl`` wrote.
+        """Read a trace that ``save_jsonl`` wrote.
 
         Raises:
             InvalidEncoding: not a trace, of another version, or damaged; says in which line.
@@ -114,11 +114,11 @@ class Trace(RunRecord):
         return str(self.summary())
 
     def _repr_html_(self) -> str:
-        return self.summary()._repr_html_() + picture(self)
+        return self.summary()._repr_html_() + diagram_html(self)
 
 
-def picture(trace: RunRecord) -> str:
-    """The sequence diagram as an HTML image with the SVG inside; a sentence where there is none."""
+def diagram_html(trace: RunRecord) -> str:
+    """Return the sequence diagram as an HTML image; a sentence where there is none."""
     if len(trace.messages) > MAX_DIAGRAM_MESSAGES:
         return f"<div>{len(trace.messages)} messages: too many for a diagram here</div>"
     try:

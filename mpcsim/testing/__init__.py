@@ -9,8 +9,8 @@
 ``AsgiTarget`` takes an ASGI application instead. Imports ``service`` and ``node``. ``backend`` has
 the targets and invariants of a service, ``machine`` the random calls, ``runs`` (offered by
 ``protocols``) single runs of protocols, ``strategies`` everything that can be drawn, ``plugin``
-pytest's options, ``suite`` ready-made tests of a service at an address, ``story`` how failures are
-told: briefly, with the seed and code that does the same again without Hypothesis.
+pytest's options, ``suite`` ready-made tests of a service at an address, ``api_sequence`` the report
+of a failure: its steps, the seed, and code that does the same again without Hypothesis.
 """
 
 from typing import Final
@@ -80,4 +80,4 @@ INVARIANTS: Final[dict[str, Invariant[...]]] = {
     for name, found in vars(checks).items()
     if isinstance(found, Invariant)
 }
-"""Those that the kit checks by itself, by name."""
+"""Invariants that the kit checks by itself, by name."""

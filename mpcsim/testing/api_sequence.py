@@ -1,4 +1,4 @@
-"""A run as a story: what was done, one sentence a step, and the code that does it again."""
+"""Sequence of API calls of a run: one sentence a step, and the code that repeats it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, Final
 
 @dataclass(frozen=True)
 class Call:
-    """One method call of a run, as data: draw it, keep it, print it, do it again."""
+    """Method call of a run as data: it can be drawn, kept, printed and repeated."""
 
     method: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def perform(self, on: object) -> None:
-        """Do it."""
+        """Make the call."""
         getattr(on, self.method)(**self.arguments)
 
     def code(self, on: str, owner: type) -> str:
-        """As a line of Python, without arguments that are as by default.
+        """Return it as a line of Python, without arguments that have their default value.
 
         Args:
             on: name of the object.
@@ -43,17 +43,17 @@ class Call:
 
 @dataclass
 class Step:
-    """A call and what is to be said about it."""
+    """Step of a run: a call, and its description."""
 
     call: Call
     sentence: str = ""
     parts: list[Call] = field(default_factory=list)
-    """Simpler steps that do the same one after another; none if it is as simple as can be."""
+    """Simpler steps with the same effect, one after another; none if there are no simpler ones."""
 
 
 @dataclass
 class ApiSequence:
-    """The steps of a run so far."""
+    """Steps of a run so far."""
 
     steps: list[Step] = field(default_factory=list)
 
@@ -61,31 +61,31 @@ class ApiSequence:
         return [step.sentence or str(step.call) for step in self.steps]
 
     def code(self, owner: type, on: str = "api") -> list[str]:
-        """The calls as lines of Python."""
+        """Return the calls as lines of Python."""
         return [step.call.code(on, owner) for step in self.steps]
 
 
 class BrokenInvariant(AssertionError):
-    """An invariant does not hold. The text is the story of how it came about."""
+    """An invariant does not hold. The text has the steps that led to it."""
 
     name = ""
-    """Of the invariant, e.g. ``retired_share_never_signs``."""
+    """Name of the invariant, e.g. ``retired_share_never_signs``."""
     statement = ""
-    """What should have held, in one sentence."""
+    """Statement that should have held, one sentence."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
         self.problem = problem
-        """What was found instead."""
+        """Problem that was found."""
         self.failure: Failure | None = None
-        """The story, with everything needed to see it again."""
+        """Steps of the run, with everything needed to repeat it."""
 
     def __str__(self) -> str:
         return self.problem if self.failure is None else str(self.failure)
 
 
 def is_broken_invariant(caught: Any) -> bool:
-    """For ``__tracebackhide__``: pytest leaves the kit's lines out of a traceback that has a story.
+    """Return whether an exception is a broken invariant, for pytest's ``__tracebackhide__``.
 
     Args:
         caught: pytest's ``ExceptionInfo``.
@@ -97,42 +97,42 @@ __tracebackhide__ = is_broken_invariant
 
 
 WIDE: Final = 100
-"""What went wrong has a line of its own if the step's would be longer."""
+"""Longest line of a step with its problem; a longer problem gets a line of its own."""
 
 
 @dataclass
 class Failure:
-    """A broken invariant, and everything needed to see it again."""
+    """A broken invariant, and everything needed to repeat it."""
 
     broken: BrokenInvariant
     steps: list[str]
-    """Sentences; the last one is where it broke."""
+    """Descriptions of the steps; it broke at the last one."""
     snippet: str
-    """Python that reproduces it without Hypothesis."""
+    """Python code that reproduces it without Hypothesis."""
     calls: list[Call] = field(default_factory=list)
-    """The same as data."""
+    """Calls of the steps, as data."""
     seed: int | None = None
     budget: str = ""
-    """What the seed goes with."""
+    """Budget that the seed belongs to."""
     notes: list[str] = field(default_factory=list)
     parts: list[tuple[Call, ...]] = field(default_factory=list)
-    """Of each call the simpler ones it is made of, if any."""
+    """Simpler calls that each call is made of, if any."""
     masked: Callable[[str], str] = field(default=str, repr=False)
-    """A text without the secrets of the run."""
+    """Function that masks the secrets of the run in a text."""
 
     @property
     def headline(self) -> str:
-        """What broke and where, in one line."""
+        """Invariant, step and problem, in one line."""
         where = f"{self.steps[-1]}: " if self.steps and self.steps[-1] else ""
         return f"{self.broken.name}: {where}{self.broken.problem}".splitlines()[0]
 
     def __str__(self) -> str:
         *before, last = self.steps or [""]
         lines = [self.broken.statement, f"[{self.broken.name}]", ""]
-        told = [*before, f"{last}: {self.broken.problem}" if last else self.broken.problem]
-        if last and len(told[-1]) > WIDE:
-            told[-1] = f"{last}:\n     {self.broken.problem}"
-        lines += [f"  {number}. {sentence}" for number, sentence in enumerate(told, 1)]
+        shown = [*before, f"{last}: {self.broken.problem}" if last else self.broken.problem]
+        if last and len(shown[-1]) > WIDE:
+            shown[-1] = f"{last}:\n     {self.broken.problem}"
+        lines += [f"  {number}. {sentence}" for number, sentence in enumerate(shown, 1)]
         if self.seed is not None:
             lines += ["", f"seed {self.seed}" + (f" ({self.budget})" if self.budget else "")]
         lines += self.notes

@@ -1,7 +1,7 @@
 """Invariants: checks with a name, a statement and a reason when they fail.
 
-Every check is a function that says what is wrong, or nothing; ``invariant`` makes it raise. Each
-has an exception class of its own, so that whoever looks for the smallest failure (Hypothesis) never
+Every check is a function that returns what is wrong, or None; ``invariant`` makes it raise. Each
+has an exception class of its own, so that the search for the smallest failure (Hypothesis) never
 slides from one bug to another, and a test can say which one it expects::
 
     with pytest.raises(retired_share_never_signs.Broken): ...
@@ -27,11 +27,12 @@ P = ParamSpec("P")
 __tracebackhide__ = is_broken_invariant
 
 EXCUSED: Final[ContextVar[Callable[[str], bool]]] = ContextVar("EXCUSED")
-"""Says of an invariant's name whether it may be broken just now (``known_deviations``)."""
+"""Function that returns whether an invariant, by name, may be broken just now
+(``known_deviations``)."""
 
 
 class Invariant(Generic[P]):
-    """A check that raises; call it with what it is to look at."""
+    """Check that raises when it fails; call it with the objects to check."""
 
     def __init__(self, check: Callable[P, str | None]) -> None:
         self._check = check
@@ -44,14 +45,14 @@ class Invariant(Generic[P]):
             (BrokenInvariant,),
             {"name": self.name, "statement": self.statement, "__doc__": self.statement},
         )
-        """What is raised."""
+        """Exception class of this invariant."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Check it, unless it is waived just now (``mpcsim.testing.backend.known_deviations``).
 
         Raises:
-            BrokenInvariant: it does not hold (``Broken`` of this invariant), or the check has
-                raised: what it looked at was not what it took it for.
+            BrokenInvariant: it does not hold (``Broken`` of this invariant), or the check raised,
+                because an object was not as it expected.
             UsageError: the check returned something else than a text or None.
         """
         try:
@@ -76,7 +77,7 @@ class Invariant(Generic[P]):
 
     @property
     def recipe(self) -> str:
-        """A Python statement that brings it along; for the snippets of failures."""
+        """Python statement that imports it, for the snippets of failures."""
         if "<locals>" in self._check.__qualname__:
             return f"{self.name} = ...  # as in your test"
         return f"from {self._check.__module__} import {self.name}"
@@ -116,16 +117,16 @@ def invariant(check: Callable[P, str | None]) -> Invariant[P]:
 
         run_protocol(scenario, order=order, faults=faults, invariants=[all_or_none])
 
-    What they find is told and shrunk like everything else.
+    Their failures are reported and shrunk like all others.
     """
     return Invariant(check)
 
 
-def own(invariants: Iterable[object]) -> tuple[Invariant[...], ...]:
-    """Invariants that somebody gave.
+def check_invariants(invariants: Iterable[object]) -> tuple[Invariant[...], ...]:
+    """Check that the given objects are invariants, and return them.
 
     Raises:
-        UsageError: there is something else among them.
+        UsageError: one is not.
     """
     found: list[Invariant[...]] = []
     for given in invariants:

@@ -1,4 +1,4 @@
-"""The specification's idea of what a service holds, as far as a caller can know it."""
+"""Model of the data that a service holds, as far as a caller can know it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 Curve = Literal["secp256k1", "ed25519"]
 CURVES: Final[tuple[Curve, ...]] = ("ed25519", "secp256k1")
-"""The quick one first: examples shrink toward it."""
+"""Curves, the quick one first: examples shrink toward it."""
 
 
 @dataclass
@@ -22,11 +22,11 @@ class IssuedShare:
     curve: str
     password: str = field(repr=False)
     retired: bool = False
-    """A later recovery has replaced it."""
+    """Whether a later recovery has replaced it."""
 
     @classmethod
     def of(cls, document: Any, password: str) -> IssuedShare:
-        """From a checked record."""
+        """Make it from a checked record."""
         return cls(
             document["key_id"],
             document["encrypted_share"],
@@ -37,7 +37,7 @@ class IssuedShare:
         )
 
     def stored(self) -> dict[str, str]:
-        """The members that a caller sends back."""
+        """Return the members that a caller sends back."""
         return {
             "key_id": self.key_id,
             "encrypted_share": self.encrypted_share,
@@ -54,18 +54,18 @@ class Key:
     public_key: str
     shares: list[IssuedShare]
     xpub: str = ""
-    """Where the target has child keys, as soon as it named it."""
+    """Extended public key, once an answer named it, on targets with child keys."""
     presignatures: list[str] = field(default_factory=list, repr=False)
-    """What the caller has left of them."""
+    """Presignatures that the caller has left."""
     backup: list[str] = field(default_factory=list, repr=False)
-    """All that it ever had."""
+    """Presignatures that the caller ever had."""
 
     @property
     def present(self) -> IssuedShare:
         return self.shares[-1]
 
     def replace(self, share: IssuedShare) -> None:
-        """A recovery succeeded."""
+        """Replace the present share after a recovery."""
         for old in self.shares:
             old.retired = True
         self.shares.append(share)
@@ -73,18 +73,18 @@ class Key:
 
 @dataclass
 class User:
-    """Somebody with access tokens."""
+    """User of the service, with an access token."""
 
     name: str
-    """In the story."""
+    """Name in descriptions."""
     login: str
-    """At the service."""
+    """Name at the service."""
     token: str = field(repr=False)
     user_id: str | None = None
-    """As soon as an answer named it."""
+    """Identifier, once an answer named it."""
     keys: dict[str, Key] = field(default_factory=dict)
     addresses: dict[str, Any] = field(default_factory=dict)
-    """As soon as an answer named them, by curve."""
+    """Addresses by curve, once an answer named them."""
 
 
 @dataclass
@@ -94,11 +94,11 @@ class Model:
     users: dict[str, User] = field(default_factory=dict)
 
     def every_key(self) -> Iterator[tuple[User, Key]]:
-        """Every key with its owner."""
+        """Yield every key with its owner."""
         for user in self.users.values():
             for key in user.keys.values():
                 yield user, key
 
     def key_ids(self) -> set[str]:
-        """Every key_id ever issued."""
+        """Return every key_id ever issued."""
         return {share.key_id for _, key in self.every_key() for share in key.shares}

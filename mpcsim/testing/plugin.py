@@ -1,4 +1,4 @@
-"""A pytest plugin: which service to test, how thoroughly, and how far it has got.
+"""pytest plugin: options, fixtures and reports of tests of a wallet service.
 
     pytest -p mpcsim.testing.plugin --pyargs mpcsim.testing.suite \\
         --wallet-target http://127.0.0.1:9091 --wallet-gateway http://127.0.0.1:9090
@@ -9,7 +9,7 @@ token.
 
 Own tests take the fixtures. To test another target than the address on the command line, override
 ``wallet_target``; without either, tests that take it are skipped. (The tests of the suite are not:
-whoever names it wants something tested.) ::
+a user who names it wants something tested.) ::
 
     @pytest.fixture
     def wallet_target():
@@ -30,12 +30,12 @@ At the end of its report pytest says what was done: runs through the API, calls 
 (several of them at the same time), and the seed that takes the same steps again; and how often each
 waiver was needed.
 
-A test in which an invariant breaks is reported as its story, with a command that finds it again;
-``--full-trace`` shows pytest's traceback and all that was captured instead. Shares, tokens and
-passwords are masked in what the service said; passwords in the code that reproduces a failure are
+A test in which an invariant breaks is reported by its steps, with a command that finds it again;
+``--full-trace`` shows pytest's traceback and all captured output instead. Shares, tokens and
+passwords are masked in the service's answers; passwords in the code that reproduces a failure are
 those that the run was given, and the kit draws its own.
 
-For tests of a backend there is a whole service with switches, the fixture ``wallet_service``
+For tests of a backend there is a whole service with fault injection, the fixture ``wallet_service``
 (``mpcsim.testing.wallet_plugin``).
 """
 
@@ -66,10 +66,10 @@ pytest_plugins = ["mpcsim.testing.wallet_plugin"]
 __tracebackhide__ = is_broken_invariant
 
 LONG_S: Final = 20.0
-"""A budget beyond that shows its progress."""
+"""Longest budget without a progress bar."""
 LONG_EXAMPLES: Final = 100
 SHRINKING_S: Final = 600.0
-"""Hypothesis looks for a shorter story for 300 s at most."""
+"""Time for shrinking: Hypothesis takes 300 s at most."""
 
 SUITE: Final = Path(__file__).resolve().with_name("suite.py")
 NO_TARGET: Final = (
@@ -78,9 +78,9 @@ NO_TARGET: Final = (
     "WAAS_API_KEY and WAAS_API_SECRET in the environment; or override the fixture wallet_target"
 )
 DONE: Final = "wallet service"
-"""The property of a test that says what it has done, for the end of pytest's report."""
+"""Property of a test with its number of runs and calls, for the end of pytest's report."""
 WAIVED: Final = "waived"
-"""The one that says how often which waiver was needed in it."""
+"""Property of a test with the known deviations that it needed, and how often."""
 
 Note = Callable[[str, object], None]
 """pytest's ``record_property``."""
@@ -93,7 +93,7 @@ class CheckService(Protocol):
 
 
 Script = Callable[[], AbstractContextManager[ApiRun]]
-"""Begins a run whose steps are written down in the test."""
+"""Context manager of a run whose steps are written down in the test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -127,8 +127,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where pytest-timeout is in force, give a long budget the time it asks for."""
-    known_deviations_of(config)  # what is wrong with them is told at once
+    """Raise the time limit of pytest-timeout for a long budget."""
+    known_deviations_of(config)  # so that a mistake in them is reported at once
     seconds = profile_of(config).seconds
     if seconds is None or not config.pluginmanager.hasplugin("timeout"):
         return
@@ -141,7 +141,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell what broke as a story, in the place of a traceback."""
+    """Report a broken invariant by its steps, in place of a traceback."""
     report = yield
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, BrokenInvariant) and not item.config.getoption("fulltrace"):
@@ -150,7 +150,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what the tests that passed have done, and what was waived in any of them."""
+    """Print the number of runs of the tests that passed, and the known deviations they needed."""
     said = [
         f"{report.location[2]}: {text}"
         for report in terminalreporter.getreports("passed")
@@ -175,7 +175,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def profile_of(config: pytest.Config) -> Profile:
-    """The profile that the options choose.
+    """Return the profile that the options choose.
 
     Raises:
         pytest.UsageError: a budget of nothing.
@@ -190,7 +190,7 @@ def profile_of(config: pytest.Config) -> Profile:
 
 
 def known_deviations_of(config: pytest.Config) -> KnownDeviations:
-    """The waivers of the command line.
+    """Return the known deviations of the command line.
 
     Raises:
         pytest.UsageError: the file cannot be read, or one of them names nothing or has no reason.
@@ -203,10 +203,10 @@ def known_deviations_of(config: pytest.Config) -> KnownDeviations:
 
 
 def tokens_of(config: pytest.Config) -> TokenProvider:
-    """Where tokens come from.
+    """Return the token provider of the options.
 
     Raises:
-        pytest.UsageError: the options do not say, or wrongly.
+        pytest.UsageError: the options name none, or wrongly.
     """
     named: str | None = config.getoption("--wallet-tokens")
     if named:
@@ -227,20 +227,20 @@ def tokens_of(config: pytest.Config) -> TokenProvider:
 
 @pytest.fixture
 def wallet_profile(request: pytest.FixtureRequest) -> Profile:
-    """How thoroughly to test, as the command line says."""
+    """Profile of the command line."""
     return profile_of(request.config)
 
 
 @pytest.fixture
 def wallet_seed(request: pytest.FixtureRequest) -> int:
-    """The seed of the command line, or another one each time."""
+    """Seed of the command line, or another one each time."""
     given: int | None = request.config.getoption("--wallet-seed")
     return fresh_seed() if given is None else given
 
 
 @pytest.fixture
 def wallet_target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    """The service at the address of the command line. Override it.
+    """Service at the address of the command line. Override it.
 
     Without an address it skips, but for the tests of the suite: they fail.
     """
@@ -257,7 +257,7 @@ def wallet_target(request: pytest.FixtureRequest) -> Iterator[Target]:
 def wallet_known_deviations(
     request: pytest.FixtureRequest, record_property: Note
 ) -> Iterator[KnownDeviations]:
-    """What the service does otherwise on purpose, as the command line says; for ``ApiRun``."""
+    """Known deviations of the command line, for ``ApiRun``."""
     found = known_deviations_of(request.config)
     yield found
     if found.reasons:
@@ -289,7 +289,8 @@ def check_service(
     wallet_known_deviations: KnownDeviations,
     record_property: Note,
 ) -> CheckService:
-    """``check_wallet_service`` with profile, budget, seed and waivers of the command line."""
+    """``check_wallet_service`` with profile, budget, seed and known deviations of the command
+    line."""
 
     def check(target: Target, invariants: Sequence[Invariant[...]] = ()) -> int:
         progress = _progress(request, wallet_profile)
@@ -303,10 +304,10 @@ def check_service(
                 known_deviations=wallet_known_deviations,
             )
         except BrokenInvariant as broken:
-            if (told := broken.failure) is not None and told.seed is not None:
+            if (failure := broken.failure) is not None and failure.seed is not None:
                 runs = wallet_profile.examples if wallet_profile.seconds is None else ROUND
                 budget = [f"--wallet-examples={runs}"]
-                told.notes.append(again(request, told.seed, budget))
+                failure.notes.append(again(request, failure.seed, budget))
             raise
         seed = f"--wallet-seed={wallet_seed}"
         again_with = f"the same steps again: {seed}, with the same profile and budget"
@@ -317,7 +318,7 @@ def check_service(
 
 
 def _progress(request: pytest.FixtureRequest, profile: Profile) -> Progress:
-    """A bar on the terminal, past pytest's capturing, if the run will be long."""
+    """Return a progress bar on the terminal, past pytest's capturing, if the run will be long."""
     terminal: Any = request.config.get_terminal_writer()
     if not _is_long(profile) or not terminal.isatty:
         return Progress("runs")
@@ -332,7 +333,7 @@ def _is_long(profile: Profile) -> bool:
 
 
 class _Terminal:
-    """A stream over pytest's own way to the terminal, as far as tqdm needs one."""
+    """Stream over pytest's terminal writer, as far as tqdm needs one."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer

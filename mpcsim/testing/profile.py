@@ -1,4 +1,4 @@
-"""How much to try: profiles, budgets, and how far one has got."""
+"""Profiles and budgets of tests, and their progress."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from mpcsim.errors import UsageError
 
 @dataclass(frozen=True)
 class Profile:
-    """How much to try."""
+    """Profile of tests: how much to try."""
 
     name: str
     examples: int
-    """Runs, each with fresh users; without effect if there are ``seconds``."""
+    """Number of runs, each with fresh users; without effect if there are ``seconds``."""
     steps: int
-    """Most rules that one run follows; a rule is one step or several."""
+    """Limit of rules that one run follows; a rule is one step or several."""
     seconds: float | None = None
-    """Go on until this much time has passed."""
+    """Time budget."""
     both_curves: float = 0.25
     """Share of the keys that are on secp256k1, whose generation takes some hundred times as long
     as on ed25519."""
@@ -36,7 +36,7 @@ class Profile:
             raise UsageError(f"profile {self.name}: seconds is {self.seconds}: not above 0")
 
     def with_budget(self, examples: int | None = None, seconds: float | None = None) -> Profile:
-        """The same with another budget; a number of examples replaces a time, and the reverse."""
+        """Return it with another budget; a number of examples replaces a time, and the reverse."""
         changed = self
         if examples is not None:
             changed = replace(changed, examples=examples, seconds=None)
@@ -45,7 +45,8 @@ class Profile:
         return changed
 
     def rounds(self, clock: Callable[[], float] = time.monotonic) -> Iterator[int]:
-        """Numbers of examples, one a round, until the budget is used up; one round at least.
+        """Yield the number of examples of each round, until the budget is used up; one round at
+        least.
 
         Args:
             clock: seconds, monotonic.
@@ -59,7 +60,7 @@ class Profile:
             yield ROUND
 
     def settings(self, examples: int) -> settings:
-        """Hypothesis's settings for so many examples.
+        """Return Hypothesis's settings for so many examples.
 
         A seed reproduces a run, so nothing is kept in an example database.
         """
@@ -77,7 +78,7 @@ class Profile:
 
 
 ROUND: Final = 10
-"""Examples between two looks at the clock."""
+"""Number of examples between two looks at the clock."""
 
 QUICK: Final = Profile("quick", examples=25, steps=12)
 THOROUGH: Final = Profile("thorough", examples=150, steps=25)
@@ -86,21 +87,20 @@ PROFILES: Final = {profile.name: profile for profile in (QUICK, THOROUGH, SOAK)}
 
 
 class Progress:
-    """Counts what was done, and shows how far one has got: a bar if tqdm is installed, otherwise
-    nothing."""
+    """Counters of runs and calls, with a progress bar if tqdm is installed."""
 
     def __init__(self, what: str, total: int | None = None, stream: TextIO | None = None) -> None:
         """
         Args:
-            total: how many examples there will be; None if only time tells.
-            stream: where the bar goes; None: nowhere.
+            total: number of examples; None if the budget is a time.
+            stream: stream for the bar; None: no bar.
         """
         self.done = 0
-        """Runs."""
+        """Number of runs."""
         self.calls = 0
-        """Requests to the service."""
+        """Number of requests to the service."""
         self.races = 0
-        """How often several of them were sent at the same time."""
+        """Number of times that several were sent at once."""
         self._bar: Any = None
         if stream is not None and find_spec("tqdm") is not None:
             # Imported here: it may not be there.
@@ -110,11 +110,11 @@ class Progress:
 
     @classmethod
     def on_terminal(cls, what: str, total: int | None = None) -> Progress:
-        """On standard error, if a person looks at it."""
+        """Return a progress on standard error, if that is a terminal."""
         return cls(what, total, sys.stderr if sys.stderr.isatty() else None)
 
     def step(self, calls: int = 0, races: int = 0) -> None:
-        """One run more, and what it took."""
+        """Count one more run, and its calls."""
         self.done += 1
         self.calls += calls
         self.races += races

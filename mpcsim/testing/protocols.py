@@ -1,4 +1,4 @@
-"""Everything about runs of protocols in one place, as the snippets of failures import it."""
+"""Names for runs of protocols in one place, as the snippets of failures import them."""
 
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, Effect, MessageFault, Partition, delay, drop, duplicate
@@ -8,7 +8,7 @@ from mpcsim.testing.runs.protocol_run import (
     Order,
     ProtocolRun,
     Replay,
-    recorded,
+    record_session,
     run_over_network,
     run_protocol,
 )
@@ -46,7 +46,7 @@ __all__ = [
     "no_hang",
     "presigned_signing",
     "presigning",
-    "recorded",
+    "record_session",
     "resharing",
     "run_over_network",
     "run_protocol",

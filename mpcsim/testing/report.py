@@ -1,6 +1,6 @@
-"""What pytest shows of a broken invariant: the story, and nothing of the kit that found it.
+"""Report of a broken invariant in pytest: its steps, and nothing of the kit that found it.
 
-Tracebacks through the kit say nothing that the story does not, and the arguments in them are
+Tracebacks through the kit say nothing that the steps do not, and the arguments in them are
 requests and answers with shares and tokens. ``--full-trace`` shows everything all the same.
 """
 
@@ -26,23 +26,23 @@ from mpcsim.testing.backend.target import without_credentials
 
 KIT: Final = Path(__file__).parent
 CAPTURED_LINES: Final = 40
-"""Of captured output; services log a line or more a request."""
+"""Limit of captured output that is shown; services log a line or more a request."""
 REPLACED: Final = ("-k", "--wallet-examples", "--wallet-seconds", "--wallet-seed")
 _SELECTS: Final = re.compile(r"[\w:+.\[\]\\/-]+")
-"""What pytest's -k takes for one word."""
+"""Text that pytest's -k takes for one word."""
 
 
 def replace_traceback(
     item: pytest.Item, report: pytest.TestReport, broken: BrokenInvariant
 ) -> None:
-    """Put the story, if there is one, in the place of the traceback."""
+    """Replace the traceback in a report by the failure's steps, if it has any."""
     failure = broken.failure
     if failure is None:
         return
     path, line = _place(item, broken)
     lines = [str(broken), ""]
     if broken.__cause__ is not None:
-        # An exception out of somebody's code: where from is half of the story.
+        # An exception from the code under test: its traceback matters.
         raised = "".join(traceback.format_exception(broken.__cause__))
         lines += ["Raised by:", "", failure.masked(raised)]
     lines += _captured(report, failure)
@@ -55,7 +55,7 @@ def replace_traceback(
 
 
 def _place(item: pytest.Item, broken: BrokenInvariant) -> tuple[str, int]:
-    """The last line of the tests on the way to where it broke."""
+    """Return file and line of the last test code on the way to the failure."""
     path, line = item.path, (item.reportinfo()[1] or 0) + 1
     root = item.config.rootpath
     for frame, at in traceback.walk_tb(broken.__traceback__):
@@ -70,8 +70,9 @@ def _place(item: pytest.Item, broken: BrokenInvariant) -> tuple[str, int]:
 
 
 def _captured(report: pytest.TestReport, failure: Failure) -> list[str]:
-    """Deal with captured output: after a search it is that of hundreds of other runs, and without
-    one that of a state machine, perhaps: then its end is what matters.
+    """Cut captured output, and return lines that say so.
+
+    After a search it is that of hundreds of other runs; otherwise its end is what matters.
     """
     captured = [(name, text) for name, text in report.sections if name.startswith("Captured")]
     others = [section for section in report.sections if section not in captured]
@@ -95,7 +96,7 @@ def _end(text: str) -> str:
 
 
 def again(request: pytest.FixtureRequest, seed: int, options: Sequence[str]) -> str:
-    """A command that takes the same steps again.
+    """Return a command that takes the same steps again.
 
     Args:
         options: those that matter, in place of any that were given.
@@ -109,7 +110,7 @@ def again(request: pytest.FixtureRequest, seed: int, options: Sequence[str]) -> 
 
 
 def _others(arguments: Sequence[object]) -> list[str]:
-    """The arguments of a command line that ``again`` does not replace."""
+    """Return the arguments of a command line that ``again`` does not replace."""
     found: list[str] = []
     value_follows = False
     for argument in map(str, arguments):

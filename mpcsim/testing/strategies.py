@@ -28,7 +28,7 @@ from mpcsim.testing.machine.rules import (
     users,
 )
 from mpcsim.testing.runs.deviation import Deviation, changes
-from mpcsim.testing.runs.protocol_run import Order, Replay, recorded
+from mpcsim.testing.runs.protocol_run import Order, Replay, record_session
 from mpcsim.testing.runs.scenarios import (
     Scenario,
     ecdsa_signing,
@@ -70,16 +70,16 @@ MAX_UINT256: Final = (1 << 256) - 1
 
 
 class Sharing(NamedTuple):
-    """How a key is split."""
+    """Sharing of a key: threshold and holders."""
 
     threshold: int
     holders: tuple[int, ...]
-    """1, 2, ..."""
+    """Identifiers 1, 2, ..."""
 
 
 @st.composite
 def thresholds(draw: DrawFn, max_holders: int = 5, max_threshold: int = 3) -> Sharing:
-    """A threshold from 2 on, and at least so many holders."""
+    """Thresholds from 2 on, with at least so many holders."""
     holders = draw(st.integers(2, max_holders))
     threshold = draw(st.integers(2, min(max_threshold, holders)))
     return Sharing(threshold, tuple(range(1, holders + 1)))
@@ -180,7 +180,7 @@ def fault_plans(
     clocked: bool = False,
     max_size: int = 3,
 ) -> tuple[Fault, ...]:
-    """What goes wrong with messages and machines in one run of a scenario.
+    """Faults of messages and machines in one run of a scenario.
 
     Args:
         lossy: messages and parties may be gone for good; otherwise everyone should still finish.
@@ -223,7 +223,7 @@ def _partitions(draw: DrawFn, scenario: Scenario) -> Partition:
 
 def replays(scenario: Scenario, max_size: int = 3) -> SearchStrategy[tuple[Replay, ...]]:
     """Messages of an earlier session of the same kind that are said again."""
-    sent = len(recorded(scenario))
+    sent = len(record_session(scenario))
     one = st.builds(Replay, st.integers(1, sent), st.integers(1, sent))
     return st.lists(one, max_size=max_size).map(tuple)
 
@@ -286,7 +286,7 @@ def _hexadecimal(size: SearchStrategy[int]) -> SearchStrategy[str]:
 
 
 def _numbers(most: int) -> SearchStrategy[Any]:
-    """A number in every form that requests may have."""
+    """Return a number in every form that requests may have."""
     number = st.one_of(st.integers(0, min(most, 1 << 32)), st.integers(0, most))
     return st.one_of(number, number.map(str), number.map(hex))
 

@@ -1,6 +1,6 @@
 """Ready-made tests of a service at an address; ``mpcsim.testing.plugin`` says how to run them.
 
-What is known to be independent is a test of its own: one bad answer is one failure among others.
+Independent parts are tests of their own: one bad answer is one failure among others.
 """
 
 from __future__ import annotations
@@ -40,5 +40,5 @@ def test_what_is_registered(wallet_script: Script) -> None:
 
 
 def test_any_steps_of_any_users(wallet_target: Target, check_service: CheckService) -> None:
-    """Whatever users do, in whatever order: the specification holds."""
+    """The specification holds for any steps of any users, in any order."""
     check_service(wallet_target)

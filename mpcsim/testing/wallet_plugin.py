@@ -1,4 +1,4 @@
-"""A pytest plugin: a whole wallet service for the tests of a backend, with switches to break it.
+"""pytest plugin: a whole wallet service for the tests of a backend, with fault injection.
 
     # conftest.py
     pytest_plugins = ["mpcsim.testing.wallet_plugin"]  # mpcsim.testing.plugin brings it, too
@@ -9,7 +9,7 @@
         with wallet_service.down("operator"):
             ...
 
-It is started once in a session of pytest, and stopped at its end; after each test all switches are
+It is started once in a session of pytest, and stopped at its end; after each test all faults are
 undone. Users stay: a test takes names of its own, or ``reset_users``.
 
 How the service is to be is chosen by overriding a fixture. With these, nobody waits for long::
@@ -30,7 +30,7 @@ from mpcsim.testing.backend.wallet_service import AS_USUAL, Settings, WalletServ
 
 @pytest.fixture(scope="session")
 def wallet_service_settings() -> Settings:
-    """How the service is to be. Override it."""
+    """Settings of the service. Override it."""
     return AS_USUAL
 
 
@@ -46,6 +46,6 @@ def wallet_service_processes(
 
 @pytest.fixture
 def wallet_service(wallet_service_processes: WalletService) -> Iterator[WalletService]:
-    """The service, with nothing switched on."""
+    """The service, without any fault."""
     yield wallet_service_processes
     wallet_service_processes.reset()

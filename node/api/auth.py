@@ -1,4 +1,4 @@
-"""Who is calling: access tokens, checked with the gateway's public keys.
+"""Authentication of callers: access tokens, verified with the gateway's public keys.
 
 The gateway's keys, which are public, and which of the last tokens were good are all that the node
 keeps between requests.
@@ -54,10 +54,10 @@ class Authenticator:
         self._clock = clock
         self._verifier: TokenVerifier | None = None
         self._asked = 0
-        """How often the keys have been asked for."""
+        """Number of times that the keys have been asked for."""
         self._asked_at = -math.inf
         self._known_as_of = 0
-        """Which of these times the verifier is from."""
+        """Number of the fetch that the verifier is from."""
         self._fetching: asyncio.Task[TokenVerifier] | None = None
 
     async def caller(self, authorization: str | None) -> Caller:
@@ -70,18 +70,18 @@ class Authenticator:
         try:
             token, asked = bearer(authorization), self._asked
             if (verifier := self._verifier) is None:
-                with self._place(ApiError(503, TOO_MANY, Code.BUSY)):
+                with self._hold_place(ApiError(503, TOO_MANY, Code.BUSY)):
                     verifier = await self._fetch()
             try:
                 claims = verifier.verify(token)
             except UnknownSigningKey:
-                claims = await self._verified_anew(token, asked)
-            return Caller(token, claims.access_only())
+                claims = await self._verify_with_new_keys(token, asked)
+            return Caller(token, claims.require_access())
         except TokenError as error:
             raise Unauthorized(error.detail(), str(error)) from None
 
-    async def _verified_anew(self, token: str, asked: int) -> Claims:
-        """What a token says whose key may be newer than those that are known.
+    async def _verify_with_new_keys(self, token: str, asked: int) -> Claims:
+        """Return the claims of a token whose key may be newer than the known ones.
 
         Args:
             asked: how often the keys had been asked for when it came. One answer that was asked
@@ -91,14 +91,14 @@ class Authenticator:
             UnknownSigningKey: the key is not the gateway's, or too many wait already.
             ApiError: the keys cannot be had.
         """
-        with self._place(UnknownSigningKey()):
+        with self._hold_place(UnknownSigningKey()):
             while self._known_as_of <= asked:
                 with suppress(UnknownSigningKey):
                     return (await self._fetch()).verify(token)
         raise UnknownSigningKey
 
     @contextmanager
-    def _place(self, full: Exception) -> Iterator[None]:
+    def _hold_place(self, full: Exception) -> Iterator[None]:
         """Wait for keys in the block, as one of so many.
 
         Args:
@@ -118,7 +118,7 @@ class Authenticator:
         # would not wait at all, and so without end.
         if self._fetching is None or self._fetching.done():
             self._fetching = asyncio.create_task(self._fetch_now())
-            self._fetching.add_done_callback(self._fetched)
+            self._fetching.add_done_callback(self._on_fetched)
         return await asyncio.shield(self._fetching)
 
     async def _fetch_now(self) -> TokenVerifier:
@@ -135,7 +135,7 @@ class Authenticator:
         self._known_as_of = number
         return self._verifier
 
-    def _fetched(self, task: asyncio.Task[TokenVerifier]) -> None:
+    def _on_fetched(self, task: asyncio.Task[TokenVerifier]) -> None:
         if self._fetching is task:
             self._fetching = None
         if not task.cancelled():

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from mpcsim.service.error_codes import header_references, header_schemas, table
+from mpcsim.service.error_codes import header_references, header_schemas, markdown_table
 from mpcsim.version import __version__
 
 TITLE: Final = "MPC key-share node"
@@ -51,7 +51,7 @@ def openapi_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
         title=TITLE,
         version=__version__,
         summary=SUMMARY,
-        description=DESCRIPTION + table("node"),
+        description=DESCRIPTION + markdown_table("node"),
         routes=[*map(_without_head, routes)],
         separate_input_output_schemas=False,
     )

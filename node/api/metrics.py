@@ -1,4 +1,4 @@
-"""What can be seen of the node from outside (``mpcsim.service.metrics``)."""
+"""Metrics and probes of the node (``mpcsim.service.metrics``)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from mpcsim.ids import CLIENT, ROLES
-from mpcsim.service.metrics.aborts import Aborts
+from mpcsim.service.metrics.aborts import AbortCounts
 from mpcsim.service.metrics.durations import Durations
-from mpcsim.service.metrics.exposition import Seen
-from mpcsim.service.metrics.readiness import Found, Probe, probe
-from mpcsim.service.metrics.requests import Requests, named
+from mpcsim.service.metrics.exposition import MetricsSource
+from mpcsim.service.metrics.readiness import CheckResults, Probe, single_probe
+from mpcsim.service.metrics.requests import RequestCounts, operations_by_path
 from node.api import routes
 from node.errors import ApiError, UntrustedNode
 from node.gateway_client.client import GatewayClient
@@ -23,7 +23,7 @@ from node.process.argon2_queue import Argon2Queue
 UNKNOWN: Final = "the gateway does not say"
 
 
-class Passwords(Collector):
+class Argon2Metrics(Collector):
     """A collector: computations of Argon2id, and who waits for one."""
 
     def __init__(self, queue: Argon2Queue) -> None:
@@ -40,19 +40,23 @@ class Passwords(Collector):
         yield GaugeMetricFamily(
             "mpcsim_argon2_waiting", "Those that wait to begin.", value=self._queue.waiting
         )
-        yield self._waits.family()
+        yield self._waits.to_family()
 
 
-def seen(app: FastAPI) -> Seen:
+def metrics_source(app: FastAPI) -> MetricsSource:
     """
     Args:
         app: by ``node.app.create_app``; its requests are counted from now on.
     """
     wallet = app.state.wallet
-    requests = Requests(named([*routes.public.routes, *routes.wallet.routes]))
-    app.state.book.counters.append(requests.count)
-    collectors = [requests, Passwords(wallet.argon2), Aborts({ROLES[CLIENT]: wallet.aborts})]
-    return Seen("node", collectors, probes(app.state.gateway))
+    requests = RequestCounts(operations_by_path([*routes.public.routes, *routes.wallet.routes]))
+    app.state.recorder.counters.append(requests.count)
+    collectors = [
+        requests,
+        Argon2Metrics(wallet.argon2),
+        AbortCounts({ROLES[CLIENT]: wallet.aborts}),
+    ]
+    return MetricsSource("node", collectors, probes(app.state.gateway))
 
 
 def probes(gateway: GatewayClient) -> list[Probe]:
@@ -65,9 +69,9 @@ def probes(gateway: GatewayClient) -> list[Probe]:
             return error.message
         return None
 
-    async def mpc_nodes() -> Found:
+    async def mpc_nodes() -> CheckResults:
         try:
-            silent = await gateway.silent()
+            silent = await gateway.unreachable_nodes()
         except UntrustedNode as error:
             return {"mpc_nodes": None, "identities": error.message}
         except ApiError as error:
@@ -78,4 +82,4 @@ def probes(gateway: GatewayClient) -> list[Probe]:
             "identities": None,
         }
 
-    return [probe("gateway", answers), Probe(("mpc_nodes", "identities"), mpc_nodes)]
+    return [single_probe("gateway", answers), Probe(("mpc_nodes", "identities"), mpc_nodes)]

@@ -22,27 +22,28 @@ from starlette.types import Receive, Scope
 
 from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding
-from mpcsim.service.error_codes import Code, of_framework
+from mpcsim.service.error_codes import Code, code_of_framework_status
 from mpcsim.service.web.http import check_coding, media_type
-from mpcsim.service.web.user_limits import TooManyOfUser, UserPlaces
-from mpcsim.strict_json import MOST_VALUES, Unwanted
+from mpcsim.service.web.user_limits import TooManyOfUser, UserSlots
+from mpcsim.strict_json import MAX_VALUES, RefusedDocument
 from node.api.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
 from node.models import EXPECTED
-from node.process.logs import record_of
+from node.process.logs import request_record
 from node.process.timing import Timing
 from node.signing.sessions import Caller
 from node.wallet.wallet import Wallet
 
 MAX_BODY_BYTES: Final = 1 << 18
-"""Of a request. The largest that makes sense carries a message of 64 KiB in hex."""
+"""Highest size of a request's body. The largest that makes sense carries a message of 64 KiB in
+hex."""
 
 JSON: Final = "application/json"
 
 
 @dataclass(frozen=True)
 class Call:
-    """What an endpoint needs beside its parameters."""
+    """Context of an endpoint's call, beside its parameters."""
 
     wallet: Wallet
     caller: Caller
@@ -72,17 +73,17 @@ class ProtectedRoute(HeadRoute):
 
         async def handler(request: Request) -> Response:
             timing = Timing(request.app.state.clock)
-            record_of(request).spans = timing.spans
-            places: UserPlaces = request.app.state.places
+            request_record(request).spans = timing.spans
+            places: UserSlots = request.app.state.places
             try:
                 authenticator: Authenticator = request.app.state.authenticator
                 caller = await authenticator.caller(request.headers.get("authorization"))
-                record_of(request).user_id = caller.claims.user_id
-                with places.held(caller.claims.user_id):
+                request_record(request).user_id = caller.claims.user_id
+                with places.hold(caller.claims.user_id):
                     if takes_body:
                         body = await read_body(request)
                         request = JsonRequest(request.scope, request.receive, body)
-                        gone = partial(_gone, request.receive)
+                        gone = partial(_wait_for_disconnect, request.receive)
                         caller = Caller(caller.token, caller.claims, gone)
                     request.state.call = Call(request.app.state.wallet, caller, timing)
                     response = await handle(request)
@@ -120,7 +121,7 @@ async def read_body(request: Request) -> bytes:
     return bytes(received)
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     """Wait until the caller hangs up; once the body is read."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -138,8 +139,8 @@ class JsonRequest(Request):
 
     async def json(self) -> Any:
         try:
-            return strict_json.parse(self._received, MOST_VALUES)
-        except Unwanted as error:
+            return strict_json.parse(self._received, MAX_VALUES)
+        except RefusedDocument as error:
             raise HTTPException(400, f"The body {error}") from None
         except InvalidEncoding:
             raise HTTPException(400, "The body is not valid JSON") from None
@@ -160,17 +161,17 @@ def error_answer(request: Request, error: Exception) -> Response:
             status, message, headers = 400, explain(error), Code.BAD_REQUEST.headers()
         case HTTPException():
             status, message = error.status_code, _framework_message(error)
-            headers = of_framework(status).headers() | dict(error.headers or {})
+            headers = code_of_framework_status(status).headers() | dict(error.headers or {})
         case _:
             raise error
-    record = record_of(request)
+    record = request_record(request)
     record.error = message
     record.why = error.why if isinstance(error, Unauthorized) else None
     return Response(error_body(message), status, headers, JSON)
 
 
 def explain(error: RequestValidationError) -> str:
-    """What is wrong with a request's parameters: the first fault, without the value."""
+    """Return the first fault in a request's parameters, without the value."""
     fault = error.errors()[0]
     source, *path = fault["loc"]
     missing = fault["type"] == "missing"

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from mpcsim.crypto.bip32 import parse_path
-from mpcsim.service.errors import too_many_makings
+from mpcsim.service.errors import too_many_key_creations
 from mpcsim.version import __version__
 from node.api.protected import HeadRoute, ProtectedRoute, json_answer, this_call
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
@@ -49,7 +49,7 @@ ERROR_EXAMPLES: Final[Mapping[int, str]] = {
     409: "secp256k1 key already exists for this user",
     413: "The body has more than 262144 bytes",
     415: "The content type must be application/json",
-    429: str(too_many_makings(1)),
+    429: str(too_many_key_creations(1)),
     500: "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached",
     502: Unreachable().message,
     504: UpstreamTimeout().message,

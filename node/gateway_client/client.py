@@ -1,4 +1,4 @@
-"""What the node asks of the gateway, one method a request; and what its errors mean to a caller."""
+"""Client of the gateway, one method a request; its errors as those of the node's caller."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from mpcsim.crypto.bip32 import Path, path_text
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
-from mpcsim.service.error_codes import Code, told
-from mpcsim.service.errors import ANOTHER_BOOT, BAD_REQUEST, UNAUTHORIZED, UNPROCESSABLE
+from mpcsim.service.error_codes import Code, parse_code
+from mpcsim.service.errors import BAD_REQUEST, STALE_BOOT, UNAUTHORIZED, UNPROCESSABLE
 from mpcsim.service.rpc import session_keys, wire
 from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.statements import IDENTITY_BYTES, KeyRecord
 from mpcsim.service.rpc.wire import SEAL_KEY_BYTES, SIGNATURE_BYTES
-from mpcsim.service.web.entries import Call
-from mpcsim.service.web.idempotency import Name
+from mpcsim.service.web.idempotency import CallName
+from mpcsim.service.web.request_records import Call
 from mpcsim.service.web.transport import (
     ConnectionLost,
     Reply,
-    TooLarge,
-    TooLate,
+    ReplyTimeout,
+    ReplyTooLarge,
     Transport,
     TransportFailed,
 )
 from node.checks import OpenedShare, child_key, public_key_text
 from node.errors import (
-    AnotherBoot,
     ApiError,
     BadRequest,
     Conflict,
-    InForce,
+    KeyAlreadyActive,
     Limited,
     NotFound,
+    StaleBoot,
     Unauthorized,
     Unreachable,
     Upstream,
     UpstreamTimeout,
 )
-from node.gateway_client.records import Records, UnsignedRecord
-from node.gateway_client.trust import Trust
+from node.gateway_client.identity_pinning import PinnedIdentities
+from node.gateway_client.records import RecordVerifier, UnsignedRecord
 from node.models import (
     Body,
     KeyToken,
@@ -75,7 +75,7 @@ _HELLO: Final = {
 }
 """Members of what the gateway says of an MPC node, in hex; with their sizes."""
 _MAKING: Final = frozenset(wire.PREFIX + verb for verb in ("generate", "recover", "activate"))
-"""Where a key is made: what another call is at with it may be told."""
+"""Paths that make a key: their errors may say what another call is doing with it."""
 
 _Record = Annotated[bytes, BeforeValidator(_from_base64)]
 
@@ -123,8 +123,8 @@ class GatewayClient:
             identities: of the MPC nodes; by default those that the gateway first shows.
         """
         self._transport = transport
-        self._trust = Trust(identities)
-        self._records = Records()
+        self._trust = PinnedIdentities(identities)
+        self._records = RecordVerifier()
         self._nodes: Mapping[PartyId, wire.Hello] | None = None
         self.requests: Counter[str] = Counter()
         """Requests sent so far, by method and path."""
@@ -139,7 +139,7 @@ class GatewayClient:
         return _object(await self._get("/.well-known/jwks.json", None))
 
     async def nodes(self, *, fresh: bool = False) -> Mapping[PartyId, wire.Hello]:
-        """Who the MPC nodes are.
+        """Return the identities, seal keys and boots of the MPC nodes.
 
         Args:
             fresh: ask, even if it is known.
@@ -148,20 +148,20 @@ class GatewayClient:
             UntrustedNode: they are not those that are trusted.
         """
         if self._nodes is None or fresh:
-            self._nodes, _ = await self._met()
+            self._nodes, _ = await self._fetch_nodes()
         return self._nodes
 
-    async def silent(self) -> list[PartyId]:
-        """Those of the MPC nodes that the gateway cannot reach now, as far as it says so.
+    async def unreachable_nodes(self) -> list[PartyId]:
+        """Return the MPC nodes that the gateway cannot reach now, as far as it says so.
 
         Raises:
             UntrustedNode: they are not those that are trusted.
         """
-        self._nodes, said = await self._met()
+        self._nodes, said = await self._fetch_nodes()
         return [party for party in MPC_NODES if said[ROLES[party]].get("answers") is False]
 
-    async def _met(self) -> tuple[Mapping[PartyId, wire.Hello], Mapping[str, Any]]:
-        """Who the MPC nodes are, and all that the gateway says of them."""
+    async def _fetch_nodes(self) -> tuple[Mapping[PartyId, wire.Hello], Mapping[str, Any]]:
+        """Return the MPC nodes' hellos, and all that the gateway says of them."""
         said = _object(await self._get("/mpc/v1/nodes", None))
         found = _hellos(said)
         self._trust.check(found)
@@ -191,7 +191,9 @@ class GatewayClient:
             )
         return keys
 
-    async def present(self, token: str, user_id: str, curve: str, key_id: str) -> bytes | None:
+    async def current_record(
+        self, token: str, user_id: str, curve: str, key_id: str
+    ) -> bytes | None:
         """Return the ``SignedRecord`` of a user's key, if these are its present shares.
 
         Raises:
@@ -239,7 +241,7 @@ class GatewayClient:
         curve: str | None = None,
         key_id: str | None = None,
     ) -> KeyRecord:
-        """The record of a user's key; arguments and errors as of ``Records.check``."""
+        """The record of a user's key; arguments and errors as of ``RecordVerifier.check``."""
         identities = {party: hello.identity for party, hello in (await self.nodes()).items()}
         return self._records.check(signed, identities, user_id, curve=curve, key_id=key_id)
 
@@ -253,8 +255,7 @@ class GatewayClient:
     async def open(
         self, token: str, body: wire.OpenVault, *, guess: bool = True
     ) -> wire.VaultOpened:
-        """Have MPC nodes unseal their halves of a secret store, or the whole, and seal them to a
-        key.
+        """Ask MPC nodes to unseal their halves of a secret store, or the whole, for a reply key.
 
         Args:
             guess: to see whether a password is right: the gateway may limit that.
@@ -274,7 +275,7 @@ class GatewayClient:
         return _decode(wire.VaultOpened, data)
 
     async def suspend(self, body: wire.Suspend, opened: OpenedShare) -> None:
-        """Have nothing done with a key any more but recovering it; no token is needed.
+        """Suspend a key: nothing is done with it any more but recovering it. No token is needed.
 
         It is so when this returns, or both MPC nodes have signed that the key has been recovered,
         once or more often.
@@ -303,7 +304,7 @@ class GatewayClient:
         curve: str,
         messages: tuple[bytes, ...],
         k: int,
-        name: Name | None = None,
+        name: CallName | None = None,
     ) -> tuple[bytes, ...]:
         """Begin a key generation with the client's first messages; those for the client.
 
@@ -312,16 +313,16 @@ class GatewayClient:
         """
         body = wire.Generate(key.session_id, curve, key.sign_messages(messages), k)
         data = await self._post("generate", token, body, name=name)
-        return _decode(wire.Mail, data).messages
+        return _decode(wire.MessageBatch, data).messages
 
     async def recover(
-        self, token: str, session_id: bytes, curve: str, k: int, name: Name | None = None
-    ) -> wire.Recovering:
+        self, token: str, session_id: bytes, curve: str, k: int, name: CallName | None = None
+    ) -> wire.RecoverReply:
         """Begin a recovery: the key's record at each MPC node, and their first messages."""
         data = await self._post("recover", token, wire.Recover(session_id, curve, k), name=name)
-        return _decode(wire.Recovering, data)
+        return _decode(wire.RecoverReply, data)
 
-    async def sign(self, token: str, body: wire.Sign) -> wire.Signing:
+    async def sign(self, token: str, body: wire.Sign) -> wire.SignReply:
         """Begin a signing session with one MPC node: its suspension tag, and the messages for the
         client.
 
@@ -335,9 +336,9 @@ class GatewayClient:
             if error.upstream_status == BAD_REQUEST and body.vault:
                 raise BadRequest("Invalid secret_store") from None
             raise
-        return _decode(wire.Signing, data)
+        return _decode(wire.SignReply, data)
 
-    async def presigned(self, token: str, body: wire.Presigned) -> wire.Signing:
+    async def presigned(self, token: str, body: wire.Presigned) -> wire.SignReply:
         """Sign with a presignature; otherwise as ``sign``."""
         try:
             data = await self._post("presigned", token, body)
@@ -345,14 +346,16 @@ class GatewayClient:
             if error.upstream_status == BAD_REQUEST:
                 raise BadRequest("Invalid secret_store") from None
             raise
-        return _decode(wire.Signing, data)
+        return _decode(wire.SignReply, data)
 
     async def exchange(
         self, token: str, key: SessionKey, messages: tuple[bytes, ...]
     ) -> tuple[bytes, ...]:
         """Send further messages of an open session; those for the client."""
         body = wire.Exchange(key.session_id, key.sign_messages(messages))
-        return _decode(wire.Mail, await self._post("exchange", token, body, key=key)).messages
+        return _decode(
+            wire.MessageBatch, await self._post("exchange", token, body, key=key)
+        ).messages
 
     async def activate(self, token: str, key: SessionKey, key_id: bytes) -> bytes:
         """Make the key of a finished session the user's key; its ``SignedRecord``."""
@@ -372,7 +375,7 @@ class GatewayClient:
         *,
         again: bool = False,
         may_be_empty: bool = False,
-        name: Name | None = None,
+        name: CallName | None = None,
         key: SessionKey | None = None,
     ) -> bytes:
         """POST a body to a verb.
@@ -408,14 +411,14 @@ class GatewayClient:
         try:
             reply = await self._transport.request(method, path, token=token, body=body, **options)
         except ConnectionLost as lost:
-            call.over()
+            call.finish()
             if not again:
                 raise _no_answer(lost) from None
             return await self._request(method, path, token, body, may_be_empty=may_be_empty)
         except TransportFailed as failed:
-            call.over()
+            call.finish()
             raise _no_answer(failed) from None
-        call.over(reply.status, len(reply.body))
+        call.finish(reply.status, len(reply.body))
         if not 200 <= reply.status < 300:
             raise _refusal(reply, making=path in _MAKING)
         if reply.status != 200 and not (may_be_empty and reply.status == 204):
@@ -439,18 +442,18 @@ def _child(record: KeyRecord, path: Path) -> WalletKey:
 
 
 def _no_answer(failed: TransportFailed) -> ApiError:
-    """What it is to a caller of the node that no answer came."""
+    """Return the caller's error for a request without a reply."""
     match failed:
-        case TooLate():
+        case ReplyTimeout():
             return UpstreamTimeout()
-        case TooLarge():
+        case ReplyTooLarge():
             return Unreachable("The gateway's answer is too long; check WAAS_API_URL")
         case _:
             return Unreachable()
 
 
 def _refusal(reply: Reply, making: bool) -> ApiError:
-    """What an error of the gateway is to a caller of the node.
+    """Return the caller's error for an error of the gateway.
 
     Args:
         making: of a request that makes a key.
@@ -462,14 +465,14 @@ def _refusal(reply: Reply, making: bool) -> ApiError:
     text = said.get("error")
     if not isinstance(text, str):
         return Upstream(reply.status, reply.reason, "no explanation", final=False)
-    code, after = told(reply.code, reply.status), reply.retry_after
+    code, after = parse_code(reply.code, reply.status), reply.retry_after
     match code:
         case Code.NOT_FOUND:
             return NotFound(text)
         case Code.IDEMPOTENCY_KEY_USED:
             return BadRequest(text, code)
         case Code.IN_FORCE if making:
-            return InForce(text, code)
+            return KeyAlreadyActive(text, code)
         case Code.KEY_EXISTS | Code.KEY_CHANGED | Code.BUSY if making:
             return Conflict(text, code, after)
         case Code.LIMITED:
@@ -477,7 +480,7 @@ def _refusal(reply: Reply, making: bool) -> ApiError:
     if reply.status == UNPROCESSABLE:  # at the end of the path is no key
         return BadRequest(text)
     party = said.get("party")
-    kind = AnotherBoot if reply.status == ANOTHER_BOOT else Upstream
+    kind = StaleBoot if reply.status == STALE_BOOT else Upstream
     return kind(
         reply.status,
         reply.reason,
@@ -490,7 +493,7 @@ def _refusal(reply: Reply, making: bool) -> ApiError:
 
 
 def _unintelligible(what: str) -> Upstream:
-    """For an answer of status 200 that says something else."""
+    """Return the error for a reply of status 200 with unexpected content."""
     return Upstream(200, "OK", f"the answer is not {what}")
 
 
@@ -516,7 +519,7 @@ def _object(data: bytes) -> dict[str, Any]:
 
 
 def _members(data: bytes) -> dict[str, Any] | None:
-    """Of a JSON object; None for anything else."""
+    """Return the members of a JSON object; None for anything else."""
     with suppress(InvalidEncoding):
         value = strict_json.parse(data)
         return value if isinstance(value, dict) else None

@@ -23,7 +23,7 @@ class UnsignedRecord(UntrustedNode):
         super().__init__(f"The gateway's record of the key cannot be believed: {reason}")
 
 
-class Records:
+class RecordVerifier:
     """Checks records, and remembers which are genuine: that does not change."""
 
     def __init__(self) -> None:

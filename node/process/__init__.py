@@ -1,4 +1,4 @@
-"""What a REST node's process needs: settings, log lines, timing, workers, Argon2id's queue."""
+"""Process of a REST node: settings, log lines, timing, workers, Argon2id's queue."""
 
 from node.process.settings import Settings
 

@@ -1,9 +1,9 @@
-"""Who computes Argon2id next: users in turn, so that one who tries many passwords holds up nobody
-else.
+"""Queue of Argon2id computations, fair between users: many passwords of one hold up nobody else.
 
-A computation takes a core and 64 MiB for a tenth of a second. So many go on at a time; the others
-wait, of each user in the order in which they came, and users are served one after the other
-(``Turns``). How many may wait is bounded, of one user and in all; who comes then is refused.
+A computation takes a core and 64 MiB for a tenth of a second, so the number of concurrent ones is
+bounded. The others wait: those of one user in order of arrival, and users are served round robin
+(``FairScheduler``). The number that may wait is bounded for each user and in all; beyond that a
+request is refused.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ from node.errors import CallerGone, PasswordsBusy
 
 T = TypeVar("T")
 
-WAITING: Final = 256
-"""In all; half a minute of computing on one core, which is as long as most callers wait."""
-WAITING_OF_ONE: Final = 16
-"""Of one user."""
+MAX_WAITING: Final = 256
+"""Highest number of waiting computations: half a minute of computing on one core, which is as long
+as most callers wait."""
+MAX_WAITING_PER_USER: Final = 16
+"""Highest number of waiting computations of one user."""
 NICE: Final = 10
-"""How far the threads stand back for others (Linux). They keep the interpreter lock for moments
-only, in which standing back further would hold up everybody."""
+"""Niceness of the threads (Linux). They keep the interpreter lock for moments only, in which a
+higher one would hold up everybody."""
 
 
-def at_a_time(workers: int = 1) -> int:
+def default_concurrency(workers: int = 1) -> int:
     """Computations at a time, for each of so many processes: a core stays for signing, where there
     are two or more."""
     return max(1, ((os.cpu_count() or 1) - 1) // workers)
 
 
-class Full(Exception):
-    """As many wait as may."""
+class QueueFull(Exception):
+    """The queue is full."""
 
 
-class Turns(Generic[T]):
-    """Who waits, as data: users take turns, and what one user has asked for keeps its order."""
+class FairScheduler(Generic[T]):
+    """Round robin over users; the items of one user keep their order."""
 
-    def __init__(self, in_all: int = WAITING, of_one: int = WAITING_OF_ONE) -> None:
+    def __init__(self, in_all: int = MAX_WAITING, of_one: int = MAX_WAITING_PER_USER) -> None:
         """
         Args:
             in_all: how many may wait.
@@ -55,16 +56,16 @@ class Turns(Generic[T]):
         self.in_all = in_all
         self.of_one = of_one
         self._lines: OrderedDict[str, deque[T]] = OrderedDict()
-        """By user, whose turn is next first; nobody has an empty one."""
+        """Waiting items by user, the next user's first; no queue is empty."""
         self._count = 0
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return the number of waiting items."""
         return self._count
 
     @property
     def users(self) -> int:
-        """How many users wait."""
+        """Number of users that wait."""
         return len(self._lines)
 
     def check(self, user: str) -> None:
@@ -73,7 +74,7 @@ class Turns(Generic[T]):
             Full: this user has to wait until there is room.
         """
         if self._count >= self.in_all or len(self._lines.get(user, ())) >= self.of_one:
-            raise Full
+            raise QueueFull
 
     def add(self, user: str, item: T) -> None:
         """Line up.
@@ -86,7 +87,8 @@ class Turns(Generic[T]):
         self._count += 1
 
     def next(self) -> T | None:
-        """Whose turn it is; None if nobody waits. The user's turn comes again after the others'."""
+        """Remove and return the next item; None if nothing waits. Its user's turn comes again after
+        the others'."""
         if not self._lines:
             return None
         user, line = self._lines.popitem(last=False)
@@ -110,14 +112,14 @@ class Turns(Generic[T]):
 
 
 class Computation(Generic[T]):
-    """One that has been asked for."""
+    """Computation in the queue, or in a thread."""
 
     def __init__(self, user: str, work: Callable[[], T], queue: Argon2Queue) -> None:
         self.user = user
         self.work = work
         self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        """Its result; cancelled if nobody waits for its turn any more."""
-        self.watching: asyncio.Task[None] | None = None
+        """Future result; cancelled if nobody waits for its turn any more."""
+        self.watcher: asyncio.Task[None] | None = None
         """Whether whoever asked is still there."""
         self._queue = queue
 
@@ -130,17 +132,16 @@ class Computation(Generic[T]):
         try:
             return await asyncio.shield(self.future)
         except asyncio.CancelledError:
-            self.leave()
+            self.abandon()
             raise
 
-    def leave(self) -> None:
-        """Nobody wants it any more: if its turn has not come it never will. What is being computed
-        cannot be stopped."""
+    def abandon(self) -> None:
+        """Give up the computation if its turn has not come. A running one cannot be stopped."""
         if self._queue.drop(self):
             self.future.cancel()
 
-    def gone(self) -> None:
-        """Whoever asked has hung up; otherwise as ``leave``."""
+    def on_caller_gone(self) -> None:
+        """Fail the computation because its caller has hung up; otherwise as ``abandon``."""
         if self._queue.drop(self):
             self.future.set_exception(CallerGone())
             self.future.exception()  # maybe nobody asks
@@ -152,43 +153,45 @@ class Argon2Queue:
     def __init__(
         self,
         places: int | None = None,
-        turns: Turns[Computation[Any]] | None = None,
+        turns: FairScheduler[Computation[Any]] | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
         Args:
-            places: computations at a time; by default ``at_a_time()``.
+            places: computations at a time; by default ``default_concurrency()``.
             turns: who may wait.
             clock: monotonic seconds, for what the listener hears.
         """
-        self.places = places or at_a_time()
+        self.places = places or default_concurrency()
         self.listener: Callable[[float], None] | None = None
         """Hears how many seconds each has waited, when its turn comes."""
         self.running = 0
-        """That go on now."""
-        self._turns: Turns[Computation[Any]] = Turns() if turns is None else turns
+        """Number of computations that are running."""
+        self._scheduler: FairScheduler[Computation[Any]] = (
+            FairScheduler() if turns is None else turns
+        )
         self._since: dict[Computation[Any], float] = {}
         self._clock = clock
         self._pool = ThreadPoolExecutor(
-            self.places, thread_name_prefix="node argon2", initializer=_stand_back
+            self.places, thread_name_prefix="node argon2", initializer=_lower_priority
         )
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
-        return len(self._turns)
+        """Number of computations that wait."""
+        return len(self._scheduler)
 
     def check(self, user: str) -> None:
-        """See whether there is room, before anything is begun that leads here.
+        """Check that there is room, before anything is begun that leads here.
 
         Raises:
             PasswordsBusy: there is none now.
         """
         try:
             if self.running >= self.places:
-                self._turns.check(user)
-        except Full:
+                self._scheduler.check(user)
+        except QueueFull:
             raise PasswordsBusy from None
 
     def submit(
@@ -206,34 +209,34 @@ class Argon2Queue:
             PasswordsBusy: too many wait already; nothing will be computed.
         """
         self.check(user)
-        asked = Computation(user, meter.in_thread(work, locks=False), self)
+        asked = Computation(user, meter.time_in_thread(work, locks=False), self)
         if self.running < self.places:
             self._begin(asked, 0.0)
             return asked
-        self._turns.add(user, asked)
+        self._scheduler.add(user, asked)
         self._since[asked] = self._clock()
         if gone is not None:
-            asked.watching = asyncio.create_task(_watch(gone(), asked))
+            asked.watcher = asyncio.create_task(_drop_when_gone(gone(), asked))
         return asked
 
     def drop(self, asked: Computation[Any]) -> bool:
         """Take it out of the queue; False if it is not there."""
-        if not self._turns.remove(asked.user, asked):
+        if not self._scheduler.remove(asked.user, asked):
             return False
-        self._over(asked)
+        self._end_waiting(asked)
         return True
 
     def close(self) -> None:
-        """Whoever waits is cancelled; what goes on is left alone."""
-        while (asked := self._turns.next()) is not None:
-            self._over(asked)
+        """Cancel all waiting computations; running ones are left alone."""
+        while (asked := self._scheduler.next()) is not None:
+            self._end_waiting(asked)
             asked.future.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _over(self, asked: Computation[Any]) -> float:
-        """Its waiting is; how long that was."""
-        if asked.watching is not None:
-            asked.watching.cancel()
+    def _end_waiting(self, asked: Computation[Any]) -> float:
+        """End the waiting of a computation, and return how long it was."""
+        if asked.watcher is not None:
+            asked.watcher.cancel()
         return self._clock() - self._since.pop(asked)
 
     def _begin(self, asked: Computation[Any], waited_s: float) -> None:
@@ -253,17 +256,17 @@ class Argon2Queue:
             asked.future.exception()  # maybe nobody asks
         else:
             asked.future.set_result(done.result())
-        if (following := self._turns.next()) is not None:
-            self._begin(following, self._over(following))
+        if (following := self._scheduler.next()) is not None:
+            self._begin(following, self._end_waiting(following))
 
 
-async def _watch(gone: Awaitable[None], asked: Computation[Any]) -> None:
+async def _drop_when_gone(gone: Awaitable[None], asked: Computation[Any]) -> None:
     await gone
-    asked.gone()
+    asked.on_caller_gone()
 
 
-def _stand_back() -> None:
-    """Let other threads go first where a thread has a priority of its own."""
+def _lower_priority() -> None:
+    """Lower the thread's priority where threads have one of their own."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

@@ -1,4 +1,5 @@
-"""One line a request, on standard output, without secrets; formats: ``mpcsim.service.web.logs``.
+"""Log of requests on standard output, a line each, without secrets; formats:
+``mpcsim.service.web.logs``.
 
 A line holds what the node itself decided: method, path without query, status, latency, user id,
 its own error text. Of an unhandled exception it shows types and source lines alone.
@@ -16,9 +17,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.service.error_codes import Code
-from mpcsim.service.web.entries import CURRENT, MAX_PATH, Entry, Log
-from mpcsim.service.web.log_files import ToLogFile
-from mpcsim.service.web.logs import describe, formatter, to_files
+from mpcsim.service.web.log_files import LogFileHandler
+from mpcsim.service.web.logs import describe_exception, formatter, log_to_files
+from mpcsim.service.web.request_records import CURRENT, MAX_PATH, RequestRecord, RequestSink
 from node.errors import error_body
 
 logger = logging.getLogger("node")
@@ -27,9 +28,9 @@ RECORD: Final = "node.request"
 INTERNAL_ERROR: Final = "Internal server error"
 
 
-def record_of(request: Request) -> Entry:
-    """What is to be logged about a request."""
-    record: Entry = request.scope[RECORD]
+def request_record(request: Request) -> RequestRecord:
+    """Return the record of a request."""
+    record: RequestRecord = request.scope[RECORD]
     return record
 
 
@@ -48,7 +49,7 @@ class RequestLog:
             await self.app(scope, receive, send)
             return
         began = self.clock()
-        record = scope[RECORD] = CURRENT.get() or Entry("")
+        record = scope[RECORD] = CURRENT.get() or RequestRecord("")
         status: int | None = None
 
         async def watched(message: Message) -> None:
@@ -70,7 +71,7 @@ class RequestLog:
     def _log(
         self,
         scope: Scope,
-        record: Entry,
+        record: RequestRecord,
         status: int,
         latency_ms: float,
         failure: Exception | None,
@@ -89,12 +90,12 @@ class RequestLog:
         if record.why is not None:
             fields["why"] = record.why
         if failure is not None:
-            fields["exception"] = record.exception = describe(failure)
+            fields["exception"] = record.exception = describe_exception(failure)
         level = logging.ERROR if status == 401 or status >= 500 else logging.INFO
-        logger.log(level, "request", extra={"fields": fields, ToLogFile.NOT_IN_FILES: True})
+        logger.log(level, "request", extra={"fields": fields, LogFileHandler.NOT_IN_FILES: True})
 
 
-def configure(level: str, log_format: str, folder: str | None = None) -> Log | None:
+def configure(level: str, log_format: str, folder: str | None = None) -> RequestSink | None:
     """Send all logs of this process to standard output.
 
     For people, without what the server says of its starting and stopping.
@@ -118,7 +119,7 @@ def configure(level: str, log_format: str, folder: str | None = None) -> Log | N
         of_server = max(of_server, logging.WARNING)
     for name in ("uvicorn", "uvicorn.error"):
         logging.getLogger(name).setLevel(of_server)
-    return None if folder is None else to_files(folder, "node")
+    return None if folder is None else log_to_files(folder, "node")
 
 
 async def _answer_500(send: Send) -> None:

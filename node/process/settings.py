@@ -9,24 +9,24 @@ from urllib.parse import urlsplit
 
 from mpcsim.crypto.params import OT_EXTENSION_KS
 from mpcsim.ids import PartyId
-from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.process.http_limits import ConnectionLimits
 from mpcsim.service.process.settings import (
-    Kind,
     SettingsError,
+    ValueKind,
     describe,
+    on_off,
     read,
     seconds,
     setting,
-    switch,
-    whole,
+    whole_number,
 )
-from mpcsim.service.rpc import pins
+from mpcsim.service.rpc import pinned_identities
 from mpcsim.service.web.logs import folder_setting, format_setting
 
 __all__ = ["LEVELS", "Settings", "SettingsError"]
 
 POLICIES: Final = ("both", "signer")
-"""Of vaults."""
+"""Vault policies."""
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -40,7 +40,7 @@ def _address(text: str) -> str | None:
 
 
 def _identities(text: str) -> Mapping[PartyId, bytes] | None:
-    return pins.parse(text)
+    return pinned_identities.parse_identities(text)
 
 
 def _policy(text: str) -> str:
@@ -64,26 +64,26 @@ def _level(text: str) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a deployment can choose. Only the gateway's address has no default."""
+    """Settings of a deployment. Only the gateway's address has no default."""
 
     waas_api_url: str | None = setting(
         None,
         "WAAS_API_URL",
-        Kind(_address, "an address such as https://gateway.example"),
+        ValueKind(_address, "an address such as https://gateway.example"),
         "Base address of the gateway. Without it only the health check works.",
     )
     app_port: int = setting(
-        9091, "APP_PORT", whole(1, 65535, "a port number"), "Port to listen on."
+        9091, "APP_PORT", whole_number(1, 65535, "a port number"), "Port to listen on."
     )
     app_host: str = setting(
         "127.0.0.1",
         "APP_HOST",
-        Kind(str, "an IP address"),
+        ValueKind(str, "an IP address"),
         # Whoever reaches the node can try tokens on it.
         "Address to listen on. A container sets 0.0.0.0; its network is the restriction then.",
     )
     build_type: str = setting(
-        "development", "BUILD_TYPE", Kind(str, "a word"), "Shown in the health record."
+        "development", "BUILD_TYPE", ValueKind(str, "a word"), "Shown in the health record."
     )
     gateway_timeout_s: float = setting(
         30.0, "GATEWAY_TIMEOUT_S", seconds(600), "How long one request to the gateway may take."
@@ -91,46 +91,46 @@ class Settings:
     metrics_port: int | None = setting(
         None,
         "METRICS_PORT",
-        Kind[int | None](whole(1, 65535).parse, "a port number, 1 to 65535"),
+        ValueKind[int | None](whole_number(1, 65535).parse, "a port number, 1 to 65535"),
         "Port with figures for Prometheus, GET /metrics, and whether it is ready, GET /ready; "
         "none without it. For one process only.",
     )
     workers: int = setting(
-        1, "WORKERS", whole(1, 64, "a number of processes"), "Processes that share the port."
+        1, "WORKERS", whole_number(1, 64, "a number of processes"), "Processes that share the port."
     )
     log_level: str = setting(
         "INFO",
         "LOG_LEVEL",
-        Kind(_level, "one of " + ", ".join(LEVELS)),
+        ValueKind(_level, "one of " + ", ".join(LEVELS)),
         "The lowest level that is logged.",
     )
     log_format: str = format_setting()
     log_folder: str | None = folder_setting()
     mpc_node_keys: Mapping[PartyId, bytes] | None = setting(
         None,
-        pins.VARIABLE,
-        Kind(_identities, "operator=<64 hex digits>,institution=<64 others>"),
+        pinned_identities.VARIABLE,
+        ValueKind(_identities, "operator=<64 hex digits>,institution=<64 others>"),
         "Identities of the MPC nodes; no others are worked with. Without it those that the gateway "
         "first shows are taken, and logged in this form: the gateway is believed once.",
     )
     early_requests: bool = setting(
         True,
         "EARLY_REQUESTS",
-        switch(),
+        on_off(),
         "Whether the first message of a signature travels with the request that opens the vault, "
         "which saves a round trip; off shows what that is worth.",
     )
     separate_messages: bool = setting(
         False,
         "SEPARATE_MESSAGES",
-        switch(),
+        on_off(),
         "Whether what a signature has to say to its MPC node at one time goes in requests of their "
         "own, over connections of their own: more requests, and each with a window of its own.",
     )
     vault_policy: str = setting(
         "both",
         "VAULT_POLICY",
-        Kind(_policy, "both or signer"),
+        ValueKind(_policy, "both or signer"),
         "Who opens a share that is made from now on. both: the two MPC nodes together; whoever has "
         "the caller's database and one MPC node has nothing, and nothing signs while either is "
         "away. signer: the one that signs, alone; signing goes on for an hour while the other is "
@@ -139,13 +139,13 @@ class Settings:
     ot_extension_k: int = setting(
         1,
         "OT_EXTENSION_K",
-        Kind(_k, "1, 2 or 4"),
+        ValueKind(_k, "1, 2 or 4"),
         "Of secp256k1 keys that are made from now on: what is said to the MPC node in signing "
         "shrinks to 1/k, a fifth of all at first; the shares grow, with 4 to two and a half times "
         "their size, and a signature costs a few percent more CPU.",
     )
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
-    """Of the connections, with variables of their own."""
+    """Connection limits, with variables of their own."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -164,5 +164,5 @@ class Settings:
 
     @classmethod
     def variables(cls) -> str:
-        """What can be set, for a help text."""
+        """Return a description of all variables, for a help text."""
         return describe(cls, ConnectionLimits)

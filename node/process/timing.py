@@ -1,4 +1,4 @@
-"""Where a request spent its time, for the ``Server-Timing`` header (W3C Server Timing)."""
+"""Timing of a request's phases, for the ``Server-Timing`` header (W3C Server Timing)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from mpcsim.service.web.entries import Span, totals_ms
+from mpcsim.service.web.request_records import Span, totals_ms
 
 
 class Timing:
@@ -23,7 +23,7 @@ class Timing:
         self._clock = clock
         self._began = clock()
         self.spans: list[Span] = []
-        """So far, by the clock."""
+        """Phases so far, by the clock."""
 
     @contextmanager
     def span(self, name: str) -> Iterator[None]:

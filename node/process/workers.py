@@ -1,4 +1,4 @@
-"""What does not fit into a request's own turn of the event loop: long computations, and loose ends.
+"""Workers for long computations, and for tasks that outlive their request.
 
 Two pools of threads for the whole node bound how many computations, and how much memory of
 Argon2id, there are at once.
@@ -18,9 +18,9 @@ from node.process.argon2_queue import Argon2Queue
 T = TypeVar("T")
 
 THREADS: Final = (os.cpu_count() or 1) + 1
-"""One more than can run at a time: some wait for the interpreter lock."""
+"""Number of threads: one more than can run at a time, since some wait for the interpreter lock."""
 CLOSING_S: Final = 5.0
-"""How long loose ends may take when the node stops."""
+"""Seconds that background tasks may take when the node stops."""
 
 
 class Workers:
@@ -38,20 +38,20 @@ class Workers:
         It cannot be stopped once it runs: await the result under ``asyncio.shield``, so that a
         request that is given up leaves at once and the result still arrives.
         """
-        future = asyncio.get_running_loop().run_in_executor(self._pool, meter.in_thread(work))
-        future.add_done_callback(_noted)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, meter.time_in_thread(work))
+        future.add_done_callback(_retrieve_exception)
         return future
 
-    def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def run_in_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine that goes on even if whoever began it is gone."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(_noted)
+        task.add_done_callback(_retrieve_exception)
         return task
 
     async def close(self) -> None:
-        """Let loose ends come to an end, for a while; then stop."""
+        """Wait for background tasks for a while; then stop."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSING_S)
         for task in self._tasks:
@@ -60,7 +60,8 @@ class Workers:
         self.argon2.close()
 
 
-def _noted(future: asyncio.Future[Any]) -> None:
-    """Whoever waits has the error; nobody left to wait is no reason to complain."""
+def _retrieve_exception(future: asyncio.Future[Any]) -> None:
+    """Retrieve a future's exception: its waiters have it, and without any it need not be
+    reported."""
     if not future.cancelled():
         future.exception()

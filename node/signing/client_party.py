@@ -27,7 +27,7 @@ from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.envelope import ABORT_KIND, GIVEN_UP, AbortNotice, Envelope
 from mpcsim.protocols.engine.outcome import Phase
 from mpcsim.service.error_codes import Code
-from mpcsim.service.rpc.mail import opened
+from mpcsim.service.rpc.signed_messages import authenticate
 from node.errors import (
     ApiError,
     BadRequest,
@@ -42,15 +42,15 @@ from node.process.workers import Workers
 
 R = TypeVar("R")
 
-Mail = tuple[bytes, ...]
-Post = Callable[[Mail], Awaitable[Sequence[bytes]]]
+Messages = tuple[bytes, ...]
+Post = Callable[[Messages], Awaitable[Sequence[bytes]]]
 """Sends the client's messages; returns those for the client."""
 OnCheat = Callable[[int], Awaitable[bool]]
-"""Has the key suspended with which a peer was caught in a way that must not be tried again; says
-whether the gateway has taken note."""
+"""Callback that has a key suspended, after a peer was caught in a way that must not be tried again;
+it returns whether the gateway has taken note."""
 
 FAREWELL_S: Final = 3.0
-"""How long telling the others may take."""
+"""Seconds that notifying the others may take."""
 
 _ADVICE: Final = {
     Consequence.RETRY: "try again",
@@ -90,7 +90,7 @@ class AbortHandling:
     suspend: OnCheat | None = None
     """Called before anyone hears of it."""
     counts: Counter[Reason] = field(default_factory=Counter)
-    """Where it is counted, by reason."""
+    """Counter of aborts by reason."""
     rng: Rng = field(default_factory=SystemRng)
     """Seals the notices that tell the others."""
 
@@ -159,7 +159,7 @@ class ClientParty(Generic[R]):
 
         def start() -> list[Output[R]]:
             begun = self._party.phase is not Phase.NOT_STARTED
-            return ([] if begun else self._party.start()) + self._take(mail)
+            return ([] if begun else self._party.start()) + self._receive_all(mail)
 
         outputs = await self._compute(start)
         return await self._converse(outputs, self._exchange, last_word, rounds=1)
@@ -175,7 +175,7 @@ class ClientParty(Generic[R]):
     ) -> None:
         if error is not None and self._open:
             self._open = False
-            self._workers.later(self._give_up())
+            self._workers.run_in_background(self._give_up())
 
     # ------------------------------------------------------------------ the conversation
 
@@ -190,20 +190,20 @@ class ClientParty(Generic[R]):
             if isinstance(outcome, Done) and not (messages and last_word):
                 return outcome.result
             if not messages:
-                raise SessionStuck(self._party.waiting())
+                raise SessionStuck(self._party.waiting_state())
             rounds += 1
             with self._timing.span(f"round{rounds}"):
                 mail = await self._send(post, messages)
             self._check_token()
             post = self._exchange
-            outputs = await self._compute(partial(self._take, mail))
+            outputs = await self._compute(partial(self._receive_all, mail))
 
-    async def _send(self, post: Post, messages: Mail) -> Sequence[bytes]:
+    async def _send(self, post: Post, messages: Messages) -> Sequence[bytes]:
         self._open = True
         try:
             return await post(messages)
         except ApiError as error:
-            self._open = leaves_open(error)
+            self._open = may_leave_open(error)
             raise
 
     async def _compute(self, work: Callable[[], list[Output[R]]]) -> list[Output[R]]:
@@ -213,24 +213,24 @@ class ClientParty(Generic[R]):
             self._working = self._workers.submit(work)
             return await asyncio.shield(self._working)
 
-    def _take(self, mail: Iterable[bytes]) -> list[Output[R]]:
-        """Let the party have its mail, without what is not an envelope, or not genuine."""
+    def _receive_all(self, mail: Iterable[bytes]) -> list[Output[R]]:
+        """Give the party its messages, without those that are no envelopes or not authentic."""
         outputs: list[Output[R]] = []
         for data in mail:
             with suppress(InvalidEncoding):
-                if found := opened(data, self._identities):
+                if found := authenticate(data, self._identities):
                     outputs += self._party.receive(*found)
         return outputs
 
     # ------------------------------------------------------------------ bad ends
 
-    async def _abort(self, aborted: Aborted, notices: Mail) -> NoReturn:
+    async def _abort(self, aborted: Aborted, notices: Messages) -> NoReturn:
         self._open = False
         self._on_abort.counts[aborted.reason] += 1
-        telling = self._workers.later(self._tell(aborted, notices))
+        telling = self._workers.run_in_background(self._notify_others(aborted, notices))
         raise SessionAborted(aborted, await asyncio.shield(telling))
 
-    async def _tell(self, aborted: Aborted, notices: Mail) -> bool | None:
+    async def _notify_others(self, aborted: Aborted, notices: Messages) -> bool | None:
         """Act on an abort, then tell the others; except whoever told us."""
         suspended = None
         if (
@@ -240,7 +240,7 @@ class ClientParty(Generic[R]):
             suspended = await self._on_abort.suspend(min(aborted.culprits))
         notices = tuple(n for n in notices if Envelope.decode(n).receiver != aborted.reported_by)
         if notices:
-            await _quietly(self._exchange(notices))
+            await _succeeds_in_time(self._exchange(notices))
         return suspended
 
     async def _give_up(self) -> None:
@@ -253,8 +253,8 @@ class ClientParty(Generic[R]):
         )
 
 
-def leaves_open(error: BaseException) -> bool:
-    """Whether a session may be open at the gateway after this came of a request for it."""
+def may_leave_open(error: BaseException) -> bool:
+    """Return whether a session may be open at the gateway after this came of a request for it."""
     if isinstance(error, Upstream):
         return not 400 <= error.upstream_status < 500
     return not isinstance(error, (BadRequest, Unauthorized, NotFound, Conflict, Limited))
@@ -281,10 +281,10 @@ async def give_up(
         if secret is not None:
             # Who has not come as far as to have the secret takes the plain one, others this one.
             messages.append(seal(secret, replace(plain, sealed=True), notice, rng).encode())
-    await _quietly(exchange(tuple(messages)))
+    await _succeeds_in_time(exchange(tuple(messages)))
 
 
-async def _quietly(request: Awaitable[object]) -> bool:
+async def _succeeds_in_time(request: Awaitable[object]) -> bool:
     """Wait for a request for a while; whether it succeeded."""
     try:
         async with asyncio.timeout(FAREWELL_S):
@@ -297,17 +297,17 @@ async def _quietly(request: Awaitable[object]) -> bool:
 # ---------------------------------------------------------------------- texts
 
 
-def _named(parties: Iterable[int]) -> str:
+def _name_parties(parties: Iterable[int]) -> str:
     return ", ".join(f"{i} ({ROLES.get(PartyId(i), 'unknown')})" for i in sorted(parties))
 
 
 def _abort_text(aborted: Aborted, suspended: bool | None) -> str:
     if aborted.culprits:
-        who = f"party {_named(aborted.culprits)}"
+        who = f"party {_name_parties(aborted.culprits)}"
     elif aborted.reported_by is not None:
-        who = f"party {_named([aborted.reported_by])}"
+        who = f"party {_name_parties([aborted.reported_by])}"
     elif aborted.suspects:
-        who = f"one of parties {_named(aborted.suspects)}"
+        who = f"one of parties {_name_parties(aborted.suspects)}"
     else:
         who = "nobody can be named"
     advice = _ADVICE[aborted.consequence]
@@ -325,11 +325,10 @@ def _abort_text(aborted: Aborted, suspended: bool | None) -> str:
 def _waiting_text(waiting: Waiting | None) -> str:
     if waiting is None:
         return "MPC session ended without a result"
-    text = (
-        f"MPC session ended {waiting.where} without a message from party {_named(waiting.parties)}"
-    )
+    silent = _name_parties(waiting.parties)
+    text = f"MPC session ended {waiting.where} without a message from party {silent}"
     if waiting.unopened:
-        text += f"; messages in the name of party {_named(waiting.unopened)} do not open"
+        text += f"; messages in the name of party {_name_parties(waiting.unopened)} do not open"
     for j, reason in waiting.gave_up.items():
-        text += f"; party {_named([j])} reports {reason}"
+        text += f"; party {_name_parties([j])} reports {reason}"
     return text

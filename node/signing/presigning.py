@@ -22,7 +22,7 @@ from mpcsim.ids import CLIENT, MPC_NODES, START_BYTES, PartyId
 from mpcsim.protocols import presigned
 from mpcsim.protocols.presign import Presignature
 from mpcsim.service.errors import GONE
-from mpcsim.service.rpc.wire import MAX_BATCH, Presigned, UseProof, Using
+from mpcsim.service.rpc.wire import MAX_BATCH, Presigned, PresignedRequest, UseProof
 from mpcsim.service.vault import (
     PresignatureHeader,
     ReplyKey,
@@ -34,23 +34,23 @@ from mpcsim.service.vault import (
     seal_presignature,
 )
 from node.checks import OpenedShare, SealedShare, check_answer, check_identities
-from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
+from node.errors import ApiError, BadRequest, StaleBoot, UntrustedNode, Upstream
 from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.signing.client_party import ClientParty
-from node.signing.early import Asked, EarlySessions, vault_of
+from node.signing.combined_opening import SessionRequest, SessionStarter, vault_request
 from node.signing.sessions import Caller, Sessions, boots, identities, seal_keys
 from node.signing.suspensions import Report, Suspensions
-from node.signing.vaults import Vaults, once_sent
+from node.signing.vaults import Vaults, compute_while_sending
 
 SECP256K1: Final = "secp256k1"
 
 
-class Spent(Exception):
+class PresignatureUnavailable(Exception):
     """A presignature that cannot be signed with, or not any more; another way of signing can."""
 
 
-class Deck:
+class PresignaturePool:
     """A caller's presignatures for one key, in their order; those that are of no use are dropped.
 
     Foreign and damaged ones are, and those of an earlier start of an MPC node.
@@ -58,7 +58,7 @@ class Deck:
 
     def __init__(self, texts: Iterable[str], sealed: SealedShare) -> None:
         store = sealed.secret_store
-        usable = sealed.fits and not store.whole and store.curve == SECP256K1
+        usable = sealed.matches_store and not store.whole and store.curve == SECP256K1
         self._left: list[SealedPresignature] = []
         for text in texts if usable else ():
             with suppress(VaultError):
@@ -70,7 +70,7 @@ class Deck:
     def __bool__(self) -> bool:
         return bool(self._left)
 
-    def draw(
+    def take(
         self, signer: PartyId | None, boots: Mapping[PartyId, bytes]
     ) -> SealedPresignature | None:
         """The first one that this MPC node signs with, if there is one; it is not there any more.
@@ -79,20 +79,20 @@ class Deck:
             signer: None: any.
             boots: the MPC nodes' present ones.
         """
-        present = _starts(boots)
-        self._left = [each for each in self._left if _starts(each.header.boots) == present]
+        present = _start_ids(boots)
+        self._left = [each for each in self._left if _start_ids(each.header.boots) == present]
         for at, each in enumerate(self._left):
             if signer in (None, each.header.signer):
                 return self._left.pop(at)
         return None
 
-    def texts(self) -> list[str]:
-        """What is left."""
+    def to_texts(self) -> list[str]:
+        """Return the presignatures that are left, as their caller keeps them."""
         return [each.to_text() for each in self._left]
 
 
-def _starts(boots: Mapping[PartyId, bytes]) -> dict[PartyId, bytes]:
-    """What of boots is the same until an MPC node is started anew."""
+def _start_ids(boots: Mapping[PartyId, bytes]) -> dict[PartyId, bytes]:
+    """Return the part of each boot that is the same until an MPC node is started anew."""
     return {party: boot[:START_BYTES] for party, boot in boots.items()}
 
 
@@ -106,7 +106,7 @@ class Presigner:
         sessions: Sessions,
         *,
         suspensions: Suspensions,
-        early: EarlySessions,
+        early: SessionStarter,
         rng: Rng,
     ) -> None:
         self._gateway = gateway
@@ -136,14 +136,16 @@ class Presigner:
                 "Invalid secret_store: with vault policy signer nobody would see to it that a "
                 "presignature is used once"
             )
-        if not sealed.fits:
-            await self._vaults.opened_share(caller, sealed, signer, timing)  # it says what is wrong
+        if not sealed.matches_store:
+            await self._vaults.open_share(caller, sealed, signer, timing)  # it says what is wrong
             raise InternalError("a vault of another key has been opened")
         made: list[str] = []
         while len(made) < count:
             try:
                 made += await self._batch(
-                    caller, Asked(sealed, signer, count=min(MAX_BATCH, count - len(made))), timing
+                    caller,
+                    SessionRequest(sealed, signer, count=min(MAX_BATCH, count - len(made))),
+                    timing,
                 )
             except ApiError:
                 if not made:
@@ -151,8 +153,8 @@ class Presigner:
                 break
         return made
 
-    async def _batch(self, caller: Caller, asked: Asked, timing: Timing) -> list[str]:
-        """Those of one session."""
+    async def _batch(self, caller: Caller, asked: SessionRequest, timing: Timing) -> list[str]:
+        """Make the presignatures of one session."""
         begun = await self._early.begin(caller, asked, timing)
         made: tuple[Presignature, ...] = await begun.result()
         allowance = begun.reply.vault.allowance if begun.reply.vault else None
@@ -199,7 +201,7 @@ class Presigner:
 
         Raises:
             Spent: it is of no use to the MPC nodes.
-            ApiError: as of ``EarlySessions.begin``.
+            ApiError: as of ``SessionStarter.begin``.
         """
         header, epoch = drawn.header, bytes.fromhex(sealed.key_id)
         user_id, signer = caller.claims.user_id, PartyId(header.signer)
@@ -209,34 +211,38 @@ class Presigner:
         nodes = await self._gateway.nodes()
         check_identities(sealed.secret_store, identities(nodes))
         reply_key = ReplyKey(self._rng)
-        using = Using(signer, header.id, header.allowance, header.index, message, path, rho)
+        using = PresignedRequest(
+            signer, header.id, header.allowance, header.index, message, path, rho
+        )
         encoded = using.encode(NO_CONTEXT)
-        hidden = using.hidden().encode(NO_CONTEXT)
-        vault = vault_of(sealed, signer, user_id, header.boots, reply_key, using=hidden)
-        use = VaultUse.presigned(epoch, user_id, header.boots[signer], reply_key.public, encoded)
+        hidden = using.hide().encode(NO_CONTEXT)
+        vault = vault_request(sealed, signer, user_id, header.boots, reply_key, using=hidden)
+        use = VaultUse.for_presigned(
+            epoch, user_id, header.boots[signer], reply_key.public, encoded
+        )
         proof = UseProof(use.boot, use.mac(sealed.secret_store.auth_keys[signer]))
         try:
             with timing.span("round1"):
                 reply, _ = await asyncio.gather(
                     self._gateway.presigned(caller.token, Presigned(epoch, using, proof, vault)),
-                    once_sent(lambda: reply_key.prepare(seal_keys(nodes))),
+                    compute_while_sending(lambda: reply_key.prepare(seal_keys(nodes))),
                 )
-        except AnotherBoot:
+        except StaleBoot:
             await self._gateway.nodes(fresh=True)
-            raise Spent from None
+            raise PresignatureUnavailable from None
         except Upstream as error:
             if error.upstream_status == GONE:
-                raise Spent from None
+                raise PresignatureUnavailable from None
             raise
         self._sessions.check_token(caller)
         self._suspensions.check(epoch)  # since it was asked
-        opened, sealing = await self._vaults.unsealed(
+        opened, sealing = await self._vaults.open_delivered(
             caller, sealed, reply_key, reply.vault, MPC_NODES, timing
         )
         share = opened.share
         check_answer(share, signer, rho, proof.mac, reply)
         try:
-            presignature = self.part(drawn, sealing, user_id)
+            presignature = self.open_part(drawn, sealing, user_id)
             agreed = presigned.setup(share, presignature, CLIENT, message, rho, path=path)
             party = presigned.party(agreed, session_id=rho, rng=self._rng)
         except (WrongKey, InvalidEncoding, UsageError):
@@ -250,7 +256,7 @@ class Presigner:
         return opened, signature.encode()
 
     @staticmethod
-    def part(sealed: SealedPresignature, key: bytes, user_id: str) -> Presignature:
+    def open_part(sealed: SealedPresignature, key: bytes, user_id: str) -> Presignature:
         """The client's part of the presignature that the header says it is.
 
         Args:

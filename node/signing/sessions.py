@@ -17,21 +17,21 @@ from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault
 from mpcsim.service.rpc.wire import Hello
-from mpcsim.service.web.entries import note
+from mpcsim.service.web.request_records import annotate_request
 from node.errors import NotFound, Unauthorized
 from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.process.workers import Workers
-from node.signing.client_party import AbortHandling, ClientParty, Mail, OnCheat, Post
+from node.signing.client_party import AbortHandling, ClientParty, Messages, OnCheat, Post
 
 R = TypeVar("R")
 Nodes = Mapping[PartyId, Hello]
-"""Who the MPC nodes are."""
+"""Hello of each MPC node."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls: a verified access token."""
+    """Caller of the node: a verified access token."""
 
     token: str = field(repr=False)
     claims: Claims
@@ -90,7 +90,7 @@ class Sessions:
                 whose windows are their own, too; the gateway takes them in any order.
         """
 
-        async def post(messages: Mail) -> Sequence[bytes]:
+        async def post(messages: Messages) -> Sequence[bytes]:
             if not apart or any(Envelope.decode(m).kind == ABORT_KIND for m in messages):
                 return await self._gateway.exchange(token, key, messages)
             parts = [self._gateway.exchange(token, key, (m,)) for m in messages]
@@ -117,7 +117,7 @@ class Sessions:
         Args:
             nodes: of a session in which the client and the MPC nodes do not know each other yet.
         """
-        note(session_id=party.session_id)
+        annotate_request(session_id=party.session_id)
         apart = self._apart and nodes is None
         return ClientParty(
             party,

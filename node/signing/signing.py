@@ -15,15 +15,15 @@ from mpcsim.protocols import signing
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.error_codes import Code
 from mpcsim.service.rpc.wire import Sign, UseProof
-from mpcsim.service.vault import SigningRequest, VaultUse, hashes
+from mpcsim.service.vault import SigningRequest, VaultUse, sha256_each
 from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, child_key
 from node.errors import ApiError, BadRequest
 from node.gateway_client.client import GatewayClient
 from node.models import StoredShare
 from node.process.timing import Timing
-from node.signing.client_party import ClientParty, Mail
-from node.signing.early import Asked, EarlySessions
-from node.signing.presigning import Deck, Presigner, Spent
+from node.signing.client_party import ClientParty, Messages
+from node.signing.combined_opening import SessionRequest, SessionStarter
+from node.signing.presigning import PresignaturePool, PresignatureUnavailable, Presigner
 from node.signing.sessions import Caller, Nodes, Sessions
 from node.signing.suspensions import Report, Suspensions
 from node.signing.vaults import Vaults, is_down
@@ -32,15 +32,15 @@ MESSAGE_HASH_BYTES: Final = 32
 
 
 @dataclass
-class ToSign:
-    """What is to be signed, and with which share."""
+class SigningTask:
+    """Message to sign, and the share to sign with."""
 
     sealed: SealedShare
     message: bytes = field(repr=False)
     path: Path = ()
-    """Of the child key to sign with."""
+    """Path of the child key to sign with."""
     opened: OpenedShare | None = None
-    """Once its vault has been opened."""
+    """Opened share, once its vault has been opened."""
 
 
 class Signer:
@@ -53,7 +53,7 @@ class Signer:
         sessions: Sessions,
         *,
         suspensions: Suspensions,
-        early: EarlySessions,
+        early: SessionStarter,
         presigner: Presigner,
         rng: Rng,
         first_with_vault: bool,
@@ -98,58 +98,65 @@ class Signer:
         """
         if stored.curve == "secp256k1" and len(message) != MESSAGE_HASH_BYTES:
             raise BadRequest(f"Invalid message: {MESSAGE_HASH_BYTES} bytes expected")
-        what = ToSign(SealedShare.parse(stored), message, path)
+        what = SigningTask(SealedShare.parse(stored), message, path)
         party = None if signer is None else next(i for i in MPC_NODES if ROLES[i] == signer)
-        deck = Deck(presignatures, what.sealed)
-        signature = await self._presigned(caller, party, what, deck, timing) if deck else None
+        deck = PresignaturePool(presignatures, what.sealed)
+        signature = await self._sign_presigned(caller, party, what, deck, timing) if deck else None
         if signature is None:
-            signature = await self._with(caller, party, what, timing)
-        return signature, deck.texts()
+            signature = await self._sign_interactively(caller, party, what, timing)
+        return signature, deck.to_texts()
 
-    async def _presigned(
-        self, caller: Caller, signer: PartyId | None, what: ToSign, deck: Deck, timing: Timing
+    async def _sign_presigned(
+        self,
+        caller: Caller,
+        signer: PartyId | None,
+        what: SigningTask,
+        deck: PresignaturePool,
+        timing: Timing,
     ) -> str | None:
-        """With the first presignature that is of use; None: there is none."""
-        while drawn := deck.draw(signer, await self._presigner.boots()):
+        """Sign with the first usable presignature; None: there is none."""
+        while drawn := deck.take(signer, await self._presigner.boots()):
             made = self._presigner.sign(caller, what.sealed, what.message, what.path, drawn, timing)
-            with suppress(Spent):
+            with suppress(PresignatureUnavailable):
                 what.opened, signature = await made
                 if signature is not None:
                     share = what.opened.share
-                    return _verified(share, what.message, signature, timing, what.path)
+                    return _verified_hex(share, what.message, signature, timing, what.path)
         return None
 
-    async def _with(
-        self, caller: Caller, signer: PartyId | None, what: ToSign, timing: Timing
+    async def _sign_interactively(
+        self, caller: Caller, signer: PartyId | None, what: SigningTask, timing: Timing
     ) -> str:
-        """By the full protocol."""
+        """Sign by the full protocol."""
         if signer is not None:
-            return await self._signed(caller, signer, what, timing)
+            return await self._attempt(caller, signer, what, timing)
         try:
-            return await self._signed(caller, OPERATOR, what, timing)
+            return await self._attempt(caller, OPERATOR, what, timing)
         except ApiError as error:
             # Who does not open its half is not done without.
             opened = what.opened is not None or what.sealed.secret_store.whole
             if not opened or not is_down(error, OPERATOR):
                 raise
-        return await self._signed(caller, INSTITUTION, what, timing)
+        return await self._attempt(caller, INSTITUTION, what, timing)
 
-    async def _signed(self, caller: Caller, signer: PartyId, what: ToSign, timing: Timing) -> str:
-        """One attempt, with one MPC node."""
-        if what.opened is None and self._first_with_vault and what.sealed.fits:
+    async def _attempt(
+        self, caller: Caller, signer: PartyId, what: SigningTask, timing: Timing
+    ) -> str:
+        """Attempt to sign with one MPC node."""
+        if what.opened is None and self._first_with_vault and what.sealed.matches_store:
             begun = await self._early.begin(
-                caller, Asked(what.sealed, signer, what.message, what.path), timing
+                caller, SessionRequest(what.sealed, signer, what.message, what.path), timing
             )
             what.opened = begun.opened
             signature = (await begun.result()).encode()
-            return _verified(begun.opened.share, what.message, signature, timing, what.path)
+            return _verified_hex(begun.opened.share, what.message, signature, timing, what.path)
         if what.opened is None:
-            what.opened = await self._vaults.opened_share(caller, what.sealed, signer, timing)
-        return await self.with_share(
+            what.opened = await self._vaults.open_share(caller, what.sealed, signer, timing)
+        return await self.sign_with_share(
             caller, signer, what.opened, what.message, timing, path=what.path
         )
 
-    async def with_share(
+    async def sign_with_share(
         self,
         caller: Caller,
         signer: PartyId,
@@ -159,7 +166,7 @@ class Signer:
         *,
         path: Path = (),
     ) -> str:
-        """With a share at hand."""
+        """Sign with a share that has been opened."""
         share = opened.share
         if path:
             child_key(share.record, path)
@@ -168,7 +175,8 @@ class Signer:
         self._suspensions.check(epoch)
 
         async def attempt(nodes: Nodes) -> bytes:
-            """With a session and nonces of its own, as ``early.Beginning`` has them."""
+            """Sign with a session and nonces of its own, as in
+            ``combined_opening.SessionOpening``."""
             session = self._sessions.fresh_key()
             session_id = session.session_id
             try:
@@ -179,13 +187,13 @@ class Signer:
                 raise cannot_begin(error) from None
             report = Report(self._suspensions, user_id, opened, session_id, self._rng)
 
-            async def begin(messages: Mail) -> Sequence[bytes]:
-                use = VaultUse.signing(
+            async def begin(messages: Messages) -> Sequence[bytes]:
+                use = VaultUse.for_signing(
                     epoch,
                     user_id,
                     nodes[signer].boot,
                     SigningRequest(signer, session_id, message, path),
-                    hashes(messages),
+                    sha256_each(messages),
                 )
                 proof = UseProof(use.boot, use.mac(key))
                 body = Sign(
@@ -203,11 +211,13 @@ class Signer:
                 signature: bytes = (await client.run(begin, last_word=False)).encode()
             return signature
 
-        signature = await self._vaults.of_present_boots(attempt)
-        return _verified(share, message, signature, timing, path)
+        signature = await self._vaults.with_current_boots(attempt)
+        return _verified_hex(share, message, signature, timing, path)
 
 
-def _verified(share: KeyShare, message: bytes, signature: bytes, timing: Timing, path: Path) -> str:
+def _verified_hex(
+    share: KeyShare, message: bytes, signature: bytes, timing: Timing, path: Path
+) -> str:
     """A signature in hex, if it is one."""
     with timing.span("compute"):
         if not signing.verifies(share.record, message, signature, path=path):

@@ -13,9 +13,9 @@ from typing import Final
 
 from mpcsim.crypto.rng import Rng
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.errors import suspended
-from mpcsim.service.rpc import notices
-from mpcsim.service.rpc.wire import Occasion, Suspend
+from mpcsim.service.errors import key_suspended
+from mpcsim.service.rpc import suspension_notices
+from mpcsim.service.rpc.wire import AbortedSession, Suspend
 from node.checks import OpenedShare, cannot_begin
 from node.errors import ApiError, Upstream
 from node.gateway_client.client import GatewayClient
@@ -23,7 +23,7 @@ from node.process.logs import logger
 from node.process.workers import Workers
 
 REPORT_S: Final = 3.0
-"""How long a caller waits for the gateway to know."""
+"""Seconds that a caller waits for the gateway to know."""
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 30.0
 """Between two attempts: doubled after each, up to this."""
@@ -34,7 +34,7 @@ too, but reported once."""
 
 @dataclass
 class Report:
-    """Has a key suspended with which an MPC node is caught cheating in one session."""
+    """Report that suspends a key, for an MPC node caught cheating in one session."""
 
     suspensions: Suspensions
     user_id: str
@@ -47,16 +47,17 @@ class Report:
     async def __call__(self, culprit: int) -> bool:
         """Report; says whether the gateway has taken note already."""
         share = self.opened.share
-        at = Occasion(self.user_id, share.record.epoch, self.session_id)
+        at = AbortedSession(self.user_id, share.record.epoch, self.session_id)
         sealed = {
-            j: notices.seal(share.peers[j].pair_secret, at, j, culprit, self.rng) for j in MPC_NODES
+            j: suspension_notices.seal_notice(share.peers[j].pair_secret, at, j, culprit, self.rng)
+            for j in MPC_NODES
         }
         body = Suspend(at, self.tag, sealed, share.record.curve_name)
         return await self.suspensions.report(body, self.opened)
 
 
 class Suspensions:
-    """What the gateway is yet to hear of."""
+    """Suspensions that the gateway has not taken note of yet."""
 
     def __init__(self, gateway: GatewayClient, workers: Workers) -> None:
         self._gateway = gateway
@@ -66,16 +67,16 @@ class Suspensions:
         self._closing = asyncio.Event()
 
     def check(self, key_id: bytes) -> None:
-        """See that a key may be used, as far as this node knows.
+        """Check that a key is not suspended, as far as this node knows.
 
         Raises:
             ApiError: it is suspended.
         """
         if key_id in self._refused:
-            raise cannot_begin(suspended())
+            raise cannot_begin(key_suspended())
 
     async def report(self, body: Suspend, opened: OpenedShare) -> bool:
-        """Have a key suspended. This goes on, whether or not the caller still waits.
+        """Report a suspension. This goes on, whether or not the caller still waits.
 
         Args:
             opened: the share that must not be used any more.
@@ -85,15 +86,17 @@ class Suspensions:
         """
         key_id = body.occasion.key_id
         once = len(self._refused) >= MAX_REPORTS
-        task = self._refused[key_id] = self._workers.later(self._reported(body, opened, once))
+        task = self._refused[key_id] = self._workers.run_in_background(
+            self._report_until_noted(body, opened, once)
+        )
         await asyncio.wait([task], timeout=REPORT_S)
         return task.done() and not task.cancelled() and task.result()
 
     def close(self) -> None:
-        """Whatever waits for its next attempt makes its last one now."""
+        """Make every waiting report try a last time now."""
         self._closing.set()
 
-    async def _reported(self, body: Suspend, opened: OpenedShare, once: bool) -> bool:
+    async def _report_until_noted(self, body: Suspend, opened: OpenedShare, once: bool) -> bool:
         """Ask until the gateway has taken note, or will not. That it knows no such key is no
         answer: its registry may have been put back."""
         key_id, delay = body.occasion.key_id, FIRST_RETRY_S

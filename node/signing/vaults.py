@@ -1,4 +1,4 @@
-"""Has the vaults of key shares opened, by the MPC nodes that they are sealed to."""
+"""Opening of the vaults of key shares, by the MPC nodes that they are sealed to."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from node.checks import (
     SealedShare,
     check_identities,
     check_named,
-    opened_share,
+    open_sealed_share,
 )
-from node.errors import AnotherBoot, ApiError, UntrustedNode, Upstream, UpstreamTimeout
+from node.errors import ApiError, StaleBoot, UntrustedNode, Upstream, UpstreamTimeout
 from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.signing.sessions import Caller, Nodes, identities, seal_keys
@@ -37,17 +37,17 @@ class Vaults:
         self._suspensions = suspensions
         self._rng = rng
 
-    async def opened_share(
+    async def open_share(
         self, caller: Caller, sealed: SealedShare, signer: PartyId, timing: Timing
     ) -> OpenedShare:
-        """Have a vault opened, and take the share out of it."""
+        """Return the share in a vault, which the MPC nodes open."""
         store = sealed.secret_store
         by = (signer,) if store.whole else MPC_NODES
         key, record = await self.open_by(by, caller, sealed.key_id, store, timing, guess=False)
         with key, timing.span("vault"):
-            return OpenedShare(self.share(caller, sealed, key, record), record.number)
+            return OpenedShare(self.share_in(caller, sealed, key, record), record.number)
 
-    async def unsealed(
+    async def open_delivered(
         self,
         caller: Caller,
         sealed: SealedShare,
@@ -66,20 +66,20 @@ class Vaults:
             ApiError: as from ``open``.
         """
         with timing.span("vault"):
-            key, record = await self.combined(caller, sealed.key_id, reply_key, opened, parties)
+            key, record = await self.combine(caller, sealed.key_id, reply_key, opened, parties)
             with key:
-                share = OpenedShare(self.share(caller, sealed, key, record), record.number)
+                share = OpenedShare(self.share_in(caller, sealed, key, record), record.number)
                 return share, share_key(sealed.secret_store, key)
 
     @staticmethod
-    def share(caller: Caller, sealed: SealedShare, key: VaultKey, record: KeyRecord) -> KeyShare:
+    def share_in(caller: Caller, sealed: SealedShare, key: VaultKey, record: KeyRecord) -> KeyShare:
         """The share in a vault, which is of the key that the record is of.
 
         Raises:
             BadRequest: it does not open, or is of another key or curve.
             ApiError: the MPC nodes' record is of other shares.
         """
-        share = opened_share(sealed, key, caller.claims.user_id)
+        share = open_sealed_share(sealed, key, caller.claims.user_id)
         check_named(share.record, record)
         return share
 
@@ -92,7 +92,7 @@ class Vaults:
         *,
         guess: bool = True,
     ) -> tuple[VaultKey, KeyRecord]:
-        """Have a secret store opened: by both MPC nodes, or by one that is there.
+        """Return the key of a secret store, opened by both MPC nodes, or by one that is there.
 
         Args:
             guess: to try a password on it.
@@ -132,21 +132,21 @@ class Vaults:
             check_identities(store, identities(nodes))
             proofs = {}
             for party in parties:
-                use = VaultUse.opening(epoch, user_id, nodes[party].boot, reply_key.public)
+                use = VaultUse.for_opening(epoch, user_id, nodes[party].boot, reply_key.public)
                 proofs[party] = UseProof(use.boot, use.mac(store.auth_keys[party]))
             halves = {party: store.halves[party] for party in parties}
             body = OpenVault(epoch, reply_key.public, halves, proofs, int(store.whole))
             opened, _ = await asyncio.gather(
                 self._gateway.open(caller.token, body, guess=guess),
-                once_sent(lambda: reply_key.prepare(seal_keys(nodes))),
+                compute_while_sending(lambda: reply_key.prepare(seal_keys(nodes))),
             )
             return opened
 
         with timing.span("vault"):
-            opened = await self.of_present_boots(ask)
-            return await self.combined(caller, key_id, reply_key, opened, parties)
+            opened = await self.with_current_boots(ask)
+            return await self.combine(caller, key_id, reply_key, opened, parties)
 
-    async def combined(
+    async def combine(
         self,
         caller: Caller,
         key_id: str,
@@ -154,7 +154,7 @@ class Vaults:
         opened: VaultOpened | None,
         parties: Sequence[PartyId],
     ) -> tuple[VaultKey, KeyRecord]:
-        """What these MPC nodes have opened, as ``open`` returns it."""
+        """Combine the parts that these MPC nodes have opened, into what ``open`` returns."""
         damaged = UntrustedNode("The MPC nodes' parts of the vault key are damaged")
         if opened is None:
             raise damaged
@@ -169,16 +169,16 @@ class Vaults:
         except WrongKey:
             raise damaged from None
 
-    async def of_present_boots(self, ask: Callable[[Nodes], Awaitable[R]]) -> R:
+    async def with_current_boots(self, ask: Callable[[Nodes], Awaitable[R]]) -> R:
         """Make a request that is good for the MPC nodes' present boots only; once more if one of
         them has been started anew since we last asked who they are."""
         try:
             return await ask(await self._gateway.nodes())
-        except AnotherBoot:
+        except StaleBoot:
             return await ask(await self._gateway.nodes(fresh=True))
 
 
-async def once_sent(work: Callable[[], None]) -> None:
+async def compute_while_sending(work: Callable[[], None]) -> None:
     """Compute something while a request that is just beginning is under way."""
     for _ in range(2):  # it connects in its first turn and writes in its second
         await asyncio.sleep(0)
@@ -186,7 +186,7 @@ async def once_sent(work: Callable[[], None]) -> None:
 
 
 def is_down(error: ApiError, party: PartyId) -> bool:
-    """Whether signing failed because that MPC node does not answer."""
+    """Return whether signing failed because that MPC node does not answer."""
     if isinstance(error, Upstream):
         return error.upstream_status in (503, 504) and error.party == party
     return isinstance(error, UpstreamTimeout)

@@ -71,7 +71,7 @@ class PasswordKey:
     async def __aexit__(self, *error: object) -> None:
         if self._computation is None:
             return
-        self._computation.leave()
+        self._computation.abandon()
         if self._computation.future.done():
             _wipe_result(self._computation.future)
         else:

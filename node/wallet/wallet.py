@@ -1,4 +1,4 @@
-"""What the endpoints do: make, recover and use a key of which the caller carries one share.
+"""Operations of the endpoints: make, recover and use a key of which the caller carries one share.
 
 Nothing is kept from one call to the next but public data. Key shares, passwords and vault keys
 live as long as their call; what is held in bytearrays is overwritten, and what Python keeps in
@@ -27,7 +27,7 @@ from mpcsim.protocols import dkg, reshare
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.rpc.wire import Recovering
+from mpcsim.service.rpc.wire import RecoverReply
 from mpcsim.service.vault import (
     INTERACTIVE,
     Argon2Cost,
@@ -40,8 +40,8 @@ from mpcsim.service.vault import (
     password_matches,
     seal_share,
 )
-from mpcsim.service.web.entries import note
-from mpcsim.service.web.idempotency import GENERATE, RECOVER, Name
+from mpcsim.service.web.idempotency import GENERATE, RECOVER, CallName
+from mpcsim.service.web.request_records import annotate_request
 from node.checks import (
     SealedShare,
     agreed_record,
@@ -56,7 +56,7 @@ from node.checks import (
 from node.errors import (
     ApiError,
     BadRequest,
-    InForce,
+    KeyAlreadyActive,
     NotFound,
     OutcomeUnknown,
     Unreachable,
@@ -74,12 +74,12 @@ from node.models import (
     UserInformation,
     WalletInformation,
 )
-from node.process.argon2_queue import Argon2Queue, at_a_time
+from node.process.argon2_queue import Argon2Queue, default_concurrency
 from node.process.settings import Settings
 from node.process.timing import Timing
 from node.process.workers import Workers
-from node.signing.client_party import Mail, give_up, leaves_open
-from node.signing.early import EarlySessions
+from node.signing.client_party import Messages, give_up, may_leave_open
+from node.signing.combined_opening import SessionStarter
 from node.signing.presigning import Presigner
 from node.signing.sessions import Caller, Nodes, Sessions, identities, seal_keys
 from node.signing.signing import Signer
@@ -118,7 +118,7 @@ class Wallet:
             max(cost.memory_kib, INTERACTIVE.memory_kib),
         )
         settings = settings or Settings()
-        self._workers = workers or Workers(Argon2Queue(at_a_time(settings.workers)))
+        self._workers = workers or Workers(Argon2Queue(default_concurrency(settings.workers)))
         self._whole = settings.vault_policy == "signer"
         self._k = settings.ot_extension_k
         apart = settings.separate_messages
@@ -127,7 +127,7 @@ class Wallet:
         self._vaults = Vaults(gateway, self._suspensions, self._rng)
         using: Any = {"suspensions": self._suspensions, "rng": self._rng}
         rooms = gateway, self._vaults, self._sessions
-        using["early"] = EarlySessions(*rooms, workers=self._workers, **using)
+        using["early"] = SessionStarter(*rooms, workers=self._workers, **using)
         self._presigner = Presigner(*rooms, **using)
         self._signer = Signer(
             *rooms,
@@ -138,7 +138,7 @@ class Wallet:
 
     @property
     def argon2(self) -> Argon2Queue:
-        """Who computes passwords, and who waits for it."""
+        """Queue of Argon2id computations."""
         return self._workers.argon2
 
     @property
@@ -147,7 +147,7 @@ class Wallet:
         return self._sessions.aborts
 
     async def close(self) -> None:
-        """Let what was begun come to an end. The gateway's client stays open."""
+        """Finish what was begun. The gateway's client stays open."""
         self._suspensions.close()
         await self._workers.close()
 
@@ -173,24 +173,27 @@ class Wallet:
                 caller's share; it can be recovered.
             ApiError: it came to nothing; the user has no key on that curve.
         """
-        name = _named(idempotency_key, GENERATE)
+        name = _call_name(idempotency_key, GENERATE)
         try:
             return await self._generate(caller, curve, password, timing, name)
-        except InForce:
+        except KeyAlreadyActive:
             if name is None:  # nobody has asked for that
                 raise
             return await self._recover(caller, curve, password, timing, name)
 
     async def _generate(
-        self, caller: Caller, curve: Curve, password: str, timing: Timing, name: Name | None
+        self, caller: Caller, curve: Curve, password: str, timing: Timing, name: CallName | None
     ) -> KeyShareRecord:
-        async with _outcome_known(), self._password_key(caller, password, timing) as password_key:
+        async with (
+            _outcome_unknown_without_answer(),
+            self._password_key(caller, password, timing) as password_key,
+        ):
             nodes = await self._gateway.nodes(fresh=True)
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS, standard_scheme(curve, self._k))
             key = self._sessions.fresh_key()
             party = dkg.party(agreed, CLIENT, session_id=key.session_id, rng=self._rng)
 
-            async def begin(messages: Mail) -> Sequence[bytes]:
+            async def begin(messages: Messages) -> Sequence[bytes]:
                 mail = await self._gateway.generate(
                     caller.token, key, curve, messages, self._k, name
                 )
@@ -211,7 +214,7 @@ class Wallet:
         timing: Timing,
         idempotency_key: str | None = None,
     ) -> KeyShareRecord:
-        """Have both MPC nodes deal new shares of the user's key; the old ones become useless.
+        """Recover a key: both MPC nodes deal new shares of it, and the old ones become useless.
 
         Args:
             idempotency_key: names the call; a repeated one is a new recovery.
@@ -223,14 +226,17 @@ class Wallet:
                 which nobody has the caller's share; it can be recovered again.
             ApiError: it came to nothing; the old share works as before.
         """
-        name = _named(idempotency_key, RECOVER)
+        name = _call_name(idempotency_key, RECOVER)
         return await self._recover(caller, curve, password, timing, name)
 
     async def _recover(
-        self, caller: Caller, curve: Curve, password: str, timing: Timing, name: Name | None
+        self, caller: Caller, curve: Curve, password: str, timing: Timing, name: CallName | None
     ) -> KeyShareRecord:
         key = self._sessions.fresh_key()
-        async with _outcome_known(), self._password_key(caller, password, timing) as password_key:
+        async with (
+            _outcome_unknown_without_answer(),
+            self._password_key(caller, password, timing) as password_key,
+        ):
             nodes = await self._gateway.nodes(fresh=True)
             party, mail = await self._begin_recovery(caller, key, curve, password_key, name)
             async with self._sessions.client(
@@ -247,11 +253,11 @@ class Wallet:
         key: SessionKey,
         curve: Curve,
         password_key: PasswordKey,
-        name: Name | None,
+        name: CallName | None,
     ) -> tuple[Party[Any, KeyShare | None], Sequence[bytes]]:
         """The client's party, and its first mail. Nothing stays open if this fails."""
         token, user_id = caller.token, caller.claims.user_id
-        beginning: Recovering | None = None
+        beginning: RecoverReply | None = None
         try:
             with password_key.timing.span("round1"):
                 beginning = await self._gateway.recover(token, key.session_id, curve, self._k, name)
@@ -267,10 +273,12 @@ class Wallet:
             party = reshare.party(agreed, CLIENT, session_id=key.session_id, rng=self._rng)
             password_key.start()
         except BaseException as error:
-            if beginning is not None or leaves_open(error):
+            if beginning is not None or may_leave_open(error):
                 exchange = self._sessions.exchange(token, key)
                 number, others = reshare.RESHARE.number, dict.fromkeys(MPC_NODES)
-                self._workers.later(give_up(exchange, number, key.session_id, others, self._rng))
+                self._workers.run_in_background(
+                    give_up(exchange, number, key.session_id, others, self._rng)
+                )
             raise
         return party, beginning.messages
 
@@ -286,7 +294,7 @@ class Wallet:
         """Seal a new share, then make its key the user's key."""
         record, timing = share.record, password_key.timing
         key_id = record.epoch.hex()
-        note(key_id=key_id)
+        annotate_request(key_id=key_id)
         pw_key = await password_key.key()
         with timing.span("vault"):
             encrypted_share, secret_store = seal_share(
@@ -317,7 +325,7 @@ class Wallet:
     async def _activate(
         self, caller: Caller, key: SessionKey, made: PublicKeyRecord, nodes: Nodes
     ) -> None:
-        """Have the MPC nodes put a key in force, and see that both have signed its record.
+        """Activate a key at the MPC nodes, and check that both have signed its record.
 
         If there is no answer the key may be in force all the same, or still come into force.
 
@@ -337,7 +345,7 @@ class Wallet:
         except (Unreachable, UpstreamTimeout, Upstream) as failure:
             registered = None
             with suppress(ApiError):
-                registered = await self._gateway.present(token, user_id, curve, key_id)
+                registered = await self._gateway.current_record(token, user_id, curve, key_id)
             if registered is None:
                 if isinstance(failure, Upstream) and not failure.final:
                     raise OutcomeUnknown(failure) from None
@@ -411,7 +419,7 @@ class Wallet:
         key, record = await self._vaults.open(caller, sealed.key_id, sealed.secret_store, timing)
         with key:
             with timing.span("vault"):
-                share = self._vaults.share(caller, sealed, key, record)
+                share = self._vaults.share_in(caller, sealed, key, record)
             matches = await self._matches(caller, sealed.secret_store, key, password, timing)
         if not matches:
             raise BadRequest("Invalid password")
@@ -423,7 +431,7 @@ class Wallet:
     async def validate_password(
         self, caller: Caller, *, password: str, secret_store: str, timing: Timing
     ) -> bool:
-        """Whether the password is the one a secret store was made with.
+        """Return whether the password is the one a secret store was made with.
 
         False for every other reason, too, for which it opens nothing: a store that is damaged,
         another user's, or of a key that has been recovered since.
@@ -439,14 +447,14 @@ class Wallet:
     async def validate_share(
         self, caller: Caller, *, encrypted_share: str, secret_store: str, timing: Timing
     ) -> bool:
-        """Whether a share is whole and opens with its secret store; otherwise as
+        """Return whether a share is whole and opens with its secret store; otherwise as
         ``validate_password``."""
         store = parse_store(secret_store)
         sealed = SealedShare(store.key_id, parse_share(encrypted_share), store, store.curve)
         try:
             key, record = await self._vaults.open(caller, store.key_id, store, timing, guess=False)
             with key, timing.span("vault"):
-                self._vaults.share(caller, sealed, key, record)
+                self._vaults.share_in(caller, sealed, key, record)
         except (BadRequest, NotFound):
             return False
         return True
@@ -497,12 +505,12 @@ class Wallet:
         return await self._gateway.key_token(caller.token, key_id)
 
 
-def _named(idempotency_key: str | None, verb: str) -> Name | None:
-    return None if idempotency_key is None else Name(idempotency_key, verb)
+def _call_name(idempotency_key: str | None, verb: str) -> CallName | None:
+    return None if idempotency_key is None else CallName(idempotency_key, verb)
 
 
 @asynccontextmanager
-async def _outcome_known() -> AsyncIterator[None]:
+async def _outcome_unknown_without_answer() -> AsyncIterator[None]:
     """Around what makes a key: when there is no answer, say that nobody knows what has come of it.
 
     Raises:

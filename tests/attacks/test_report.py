@@ -121,10 +121,10 @@ from mpcsim.attacks.gallery.frost import cheating_signer, signer
 from mpcsim.attacks.model import Attack, Finding
 from mpcsim.attacks.harness import CHEATER, finding_of, run_to_end
 from mpcsim.errors import InRound, Reason
-from mpcsim.sim import Adversary, on
+from mpcsim.sim import Adversary, alter_kind
 
 def doubled(build):
-    twice = on("SignatureShare", lambda sent: replace(sent, share=sent.share + sent.share))
+    twice = alter_kind("SignatureShare", lambda sent: replace(sent, share=sent.share + sent.share))
     run_to_end(honest := signer(build, 1), Adversary(cheating_signer(), twice))
     return finding_of(honest)
 

@@ -3,7 +3,6 @@
 import json
 from contextlib import closing
 
-import nbformat
 import pytest
 
 from mpcsim.bench import capacity, notebooks, realtime, report, rest, service, simulator, starting
@@ -103,8 +102,8 @@ def test_targets_are_reached_by_as_much_as_they_say(monkeypatch, made, targets):
     ("twin", "verdict"), [(105.0, "within 5%"), (94.0, "NOT within 5%"), (95.1, "within 5%")]
 )
 def test_a_twin_may_be_off_by_its_bound_or_what_repeats_scatter(twin, verdict):
-    assert verdict in capacity.Compared("calls", (100.0,), twin, 0.05).row()
-    scattered = capacity.Compared("calls", (90.0, 100.0, 110.0), twin, 0.05)
+    assert verdict in capacity.Comparison("calls", (100.0,), twin, 0.05).row()
+    scattered = capacity.Comparison("calls", (90.0, 100.0, 110.0), twin, 0.05)
     assert scattered.scatter == pytest.approx(0.1)
     assert "   within 20%" in scattered.row()
 
@@ -162,7 +161,7 @@ def test_a_filled_gateway(tmp_path):
             for n, user in enumerate(users):
                 held = [registry.key(user.user_id, "secp256k1")]
                 held += [
-                    link.node.store.active(user.user_id, "secp256k1")
+                    link.node.store.active_share(user.user_id, "secp256k1")
                     for link in gateway.links.values()
                 ]
                 if n < 3:
@@ -172,6 +171,8 @@ def test_a_filled_gateway(tmp_path):
 
 
 def test_notebooks_are_timed(tmp_path):
+    import nbformat  # loads a grammar of addresses: a second
+
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(6 * 7)")])
     nbformat.write(notebook, tmp_path / "01_small.ipynb")
     before = (tmp_path / "01_small.ipynb").read_bytes()

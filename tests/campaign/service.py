@@ -30,7 +30,9 @@ class Unclean(AssertionError):
 class Service:
     """Both MPC nodes, gateway and REST node: each on its port, with its log, for good."""
 
-    def __init__(self, folder: Path, running: system.Running, settings: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, running: system.ProcessGroup, settings: dict[str, str]
+    ) -> None:
         self.data = folder / "data"
         *mpc_nodes, gateway = system.backend(self.data)
         node = system.node_program(system.free_port(), gateway, settings)
@@ -124,7 +126,7 @@ def service(folder: Path, **settings: str) -> Iterator[Service]:
         folder: for its data and its logs.
         settings: the node's environment.
     """
-    with system.running() as processes:
+    with system.process_group() as processes:
         made = Service(folder, processes, settings)
         made.start(*ALL)
         yield made

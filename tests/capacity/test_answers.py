@@ -11,11 +11,11 @@ import pytest
 
 from mpcsim import Network
 from mpcsim.capacity import (
+    BulkReshare,
     Deployment,
     Overloaded,
     Part,
-    Pauses,
-    Reshares,
+    ProcessPause,
     Run,
     Steady,
     Users,
@@ -35,14 +35,14 @@ MOST = 200.0
 """Calls a second: five messages of a millisecond at the gateway."""
 
 
-def both() -> Costs:
+def both_operations() -> Costs:
     """Of signatures and recoveries."""
     return made_up("sign secp256k1", RECOVER)
 
 
 def run(arrivals: object = None, *, seconds: float = 60.0, **changed: object) -> Run:
     workload = replace(Workload(arrivals or Steady(0.3 * MOST)), **changed)  # type: ignore[arg-type]
-    return STAR.run(workload, seconds=seconds, costs=both())
+    return STAR.run(workload, seconds=seconds, costs=both_operations())
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,11 @@ def test_the_bottleneck_is_the_gateway(calm: Run) -> None:
 
 def test_a_calm_run_says_so(calm: Run) -> None:
     assert calm.overload == ""
-    assert calm.breaks == []
+    assert calm.saturations == []
     assert calm.first_to_break.startswith(
         "No shortage is found (tests err in 1% of runs); the busiest is the event loop of gat"
     )
-    assert calm.little.off_by < 0.02
+    assert calm.littles_law.off_by < 0.02
     assert calm.throughput_per_s() == pytest.approx(0.3 * MOST, rel=0.1)
     assert "sign secp256k1: p50" in str(calm)
 
@@ -90,14 +90,14 @@ def test_no_percentile_of_a_queue_that_grows(flood: Run) -> None:
     with pytest.raises(Overloaded, match=r"300 calls a second come and .* without bound"):
         flood.percentile(99)
     assert flood.percentile(99, between_s=(30.0, 60.0)).ms > 5_000  # who asks for it gets it
-    assert flood.little.off_by > 0.1, "more come than are answered"
+    assert flood.littles_law.off_by > 0.1, "more come than are answered"
     assert flood.first_to_break.startswith(
         "What breaks first: the event loop of gateway 1.1 is full"
     )
 
 
-def test_places_over_time(flood: Run) -> None:
-    table = flood.places()
+def test_resources_over_time(flood: Run) -> None:
+    table = flood.resources()
     gateway = table[table["place"] == "event loop of gateway 1.1"]
     assert (gateway["used"][3:] > 0.99).all()
     assert gateway["queue"].iloc[-1] > 500
@@ -109,10 +109,10 @@ def test_places_over_time(flood: Run) -> None:
 
 
 def test_resharing_starves_signing_and_a_limit_helps() -> None:
-    work = Workload(Steady(0.3 * MOST), users=400, events=(Reshares(20.0, at_once=40),))
+    work = Workload(Steady(0.3 * MOST), users=400, events=(BulkReshare(20.0, at_once=40),))
     during = (20.0, 40.0)
-    starved = STAR.run(work, seconds=40, costs=both())
-    limited = replace(STAR, making_limit=1).run(work, seconds=40, costs=both())
+    starved = STAR.run(work, seconds=40, costs=both_operations())
+    limited = replace(STAR, making_limit=1).run(work, seconds=40, costs=both_operations())
     p99 = [each.percentile(99, "sign secp256k1", during).ms for each in (starved, limited)]
     assert p99[0] > 1.5 * p99[1]
     assert limited.made_of(operation=RECOVER)["for admission"] > 0
@@ -122,7 +122,7 @@ def test_users_who_wait_do_not_ask() -> None:
     crowd = run(Users(100), users=100, seconds=30)
     assert crowd.overload == ""
     assert crowd.throughput_per_s() == pytest.approx(MOST, rel=0.05)
-    assert crowd.little.under_way == pytest.approx(100, rel=0.02)
+    assert crowd.littles_law.under_way == pytest.approx(100, rel=0.02)
     few = run(Users(20, think_s=1.0), users=20, seconds=30)  # no queue: a second and their way
     each_s = 1.0 + few.percentile(50).ms / 1000
     assert few.throughput_per_s() == pytest.approx(20 / each_s, rel=0.1)
@@ -155,7 +155,11 @@ def test_load_by_load() -> None:
 
     with ThreadPoolExecutor(1) as here:
         curve = load_curve(
-            STAR, rates_per_s=[20, 100, 160, 190, 260], minutes=0.5, costs=both(), executor=here
+            STAR,
+            rates_per_s=[20, 100, 160, 190, 260],
+            minutes=0.5,
+            costs=both_operations(),
+            executor=here,
         )
     assert list(curve.table["p99_ms"]) == sorted(curve.table["p99_ms"])
     assert [bool(each) for each in curve.table["overload"]] == [False] * 4 + [True]
@@ -164,7 +168,7 @@ def test_load_by_load() -> None:
 
 @pytest.mark.soak
 def test_what_matters_most() -> None:
-    table = sensitivity(STAR, Workload(Steady(0.8 * MOST)), minutes=0.5, costs=both())
+    table = sensitivity(STAR, Workload(Steady(0.8 * MOST)), minutes=0.5, costs=both_operations())
     moves = table.set_index("input")["moves"]
     assert moves["speed of gateway"] < 0 < moves["calls that come"]
     assert abs(moves["speed of gateway"]) > abs(moves["speed of institution"])
@@ -178,14 +182,16 @@ def test_the_cheapest_that_does() -> None:
     def price(deployment: Deployment) -> float:
         return deployment.gateway.speed + deployment.node.replicas
 
-    found = cheapest(STAR, busy, choices, p99_ms=160, price=price, minutes=0.1, costs=both())
+    found = cheapest(
+        STAR, busy, choices, p99_ms=160, price=price, minutes=0.1, costs=both_operations()
+    )
     assert found.price == price(found.deployment)
     assert found.p99.ms <= 160
     dearer = [row for row in found.tried.itertuples() if row.why_not]
     assert all(row.price <= found.price for row in dearer)
     few = {"gateway_speed": [4.0]}
     with pytest.raises(UsageError, match=r"none of 1 .* below 1 ms: p99 .*, above 1 ms"):
-        cheapest(STAR, busy, few, p99_ms=1, price=price, minutes=0.2, costs=both())
+        cheapest(STAR, busy, few, p99_ms=1, price=price, minutes=0.2, costs=both_operations())
     assert found.run.compare_percentile(99, 160) == "below", "known, not by chance"
 
 
@@ -200,7 +206,7 @@ def test_the_cheapest_is_the_same_for_all_seeds(per_s: float) -> None:
 
     def chosen(seed: int) -> float:
         work = Workload(Steady(per_s))
-        known = {"p99_ms": 150.0, "minutes": 0.5, "seed": seed, "costs": both()}
+        known = {"p99_ms": 150.0, "minutes": 0.5, "seed": seed, "costs": both_operations()}
         return cheapest(STAR, work, choices, price=price, **known).price  # type: ignore[arg-type]
 
     assert len({chosen(seed) for seed in range(1, 9)}) == 1
@@ -208,12 +214,12 @@ def test_the_cheapest_is_the_same_for_all_seeds(per_s: float) -> None:
 
 def test_a_pause_is_no_overload_and_no_peace() -> None:
     """Of 20 s at a fifth of what is possible: those who come then wait for it."""
-    paused = run(Steady(0.21 * MOST), seconds=45, events=(Pauses(12.0, "institution", 20.0),))
+    paused = run(Steady(0.21 * MOST), seconds=45, events=(ProcessPause(12.0, "institution", 20.0),))
     assert paused.overload == ""
     assert paused.first_to_break.startswith("What breaks first: calls wait (")
     during = paused.percentile(50, between_s=(12.0, 32.0))
     assert 10_000 < during.ms < 15_000, "by when calls come: half the pause, and who came before"
-    cut = run(Steady(0.21 * MOST), seconds=24, events=(Pauses(10.0, "institution", 60.0),))
+    cut = run(Steady(0.21 * MOST), seconds=24, events=(ProcessPause(10.0, "institution", 60.0),))
     assert cut.percentile(99).at_least
     assert cut.percentile(99).ms > 14_000
     assert cut.offered_per_s() == pytest.approx(0.21 * MOST, rel=0.1)
@@ -222,15 +228,15 @@ def test_a_pause_is_no_overload_and_no_peace() -> None:
 @pytest.mark.parametrize("seconds", [15, 60])
 def test_what_breaks_first_does_not_depend_on_the_length(seconds: int) -> None:
     short = [
-        STAR.run(Workload(Steady(0.7 * MOST)), seconds=seconds, costs=both(), seed=seed)
+        STAR.run(Workload(Steady(0.7 * MOST)), seconds=seconds, costs=both_operations(), seed=seed)
         for seed in range(1, 5)
     ]
-    assert [run.breaks for run in short] == [[]] * 4
+    assert [run.saturations for run in short] == [[]] * 4
 
 
 def test_what_is_sensitive_to_nothing_moves_within_the_noise() -> None:
     table = sensitivity(
-        STAR, Workload(Steady(0.3 * MOST)), change=0.0001, minutes=0.1, costs=both()
+        STAR, Workload(Steady(0.3 * MOST)), change=0.0001, minutes=0.1, costs=both_operations()
     )
     assert (table["noise"] > 0).any()
     assert (table["moves"].abs() <= 2 * table["noise"] + 0.001).all()
@@ -239,19 +245,24 @@ def test_what_is_sensitive_to_nothing_moves_within_the_noise() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda: STAR.run(Workload(), costs=both()), "say how long"),
-        (lambda: STAR.run(Workload(), hours=math.inf, costs=both()), "workloads never end"),
+        (lambda: STAR.run(Workload(), costs=both_operations()), "say how long"),
         (
-            lambda: STAR.run(Workload(), hours=1, costs=both(), exactness="exact"),  # type: ignore[arg-type]
+            lambda: STAR.run(Workload(), hours=math.inf, costs=both_operations()),
+            "workloads never end",
+        ),
+        (
+            lambda: STAR.run(Workload(), hours=1, costs=both_operations(), exactness="exact"),  # type: ignore[arg-type]
             "unknown exactness 'exact'",
         ),
         (
-            lambda: STAR.run(Workload(mix={"sign ed25519": 1.0}), hours=1, costs=both()),
+            lambda: STAR.run(Workload(mix={"sign ed25519": 1.0}), hours=1, costs=both_operations()),
             "sign ed25519 was not measured",
         ),
         (
             lambda: STAR.run(
-                Workload(), hours=1, costs=replace(both(), version={"sign secp256k1": "0"})
+                Workload(),
+                hours=1,
+                costs=replace(both_operations(), version={"sign secp256k1": "0"}),
             ),
             "costs from another version of the service: mpcsim calibrate",
         ),

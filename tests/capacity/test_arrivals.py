@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users, drawn
+from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users, draw_times
 from mpcsim.errors import UsageError
 from tests.vectors.network import make
 
@@ -50,13 +50,13 @@ def test_pieces_cover_a_time_once(arrivals: Any, begin: float, length: float) ->
 
 def test_bursts_are_where_they_should_be() -> None:
     bursts = Bursts(1.0, 5.0, lasting_s=10.0, every_s=100.0, first_s=50.0)
-    assert bursts.during_s(300.0) == [(50.0, 60.0), (150.0, 160.0), (250.0, 260.0)]
-    assert Bursts(1.0, 5.0, lasting_s=10.0).during_s(1e6) == [(60.0, 70.0)]
+    assert bursts.active_intervals_s(300.0) == [(50.0, 60.0), (150.0, 160.0), (250.0, 260.0)]
+    assert Bursts(1.0, 5.0, lasting_s=10.0).active_intervals_s(1e6) == [(60.0, 70.0)]
 
 
 @pytest.mark.parametrize("per_s", [0.5, 40.0])
 def test_as_many_come_as_should_and_independently(per_s: float) -> None:
-    minutes = [drawn(Steady(per_s), n * 60.0, (n + 1) * 60.0, 7, n) for n in range(400)]
+    minutes = [draw_times(Steady(per_s), n * 60.0, (n + 1) * 60.0, 7, n) for n in range(400)]
     counts = np.array([len(each) for each in minutes])
     assert abs(counts.mean() - 60 * per_s) < 4 * math.sqrt(60 * per_s / len(counts))
     # Poisson: the variance of the counts is their mean.
@@ -72,7 +72,7 @@ def test_times_from_a_file(tmp_path: Path) -> None:
     assert Times.of_csv(path, "when").at_s == (0.0, 0.5, 2.75)
     path.write_text("1\n2\n")
     assert Times.of_csv(path).at_s == (0.0, 1.0)
-    assert list(drawn(Times((0.0, 1.0, 2.0)), 1.0, 2.0, 1, 0)) == [1.0]
+    assert list(draw_times(Times((0.0, 1.0, 2.0)), 1.0, 2.0, 1, 0)) == [1.0]
 
 
 @pytest.mark.parametrize(

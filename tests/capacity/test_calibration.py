@@ -11,15 +11,20 @@ import pytest
 
 from mpcsim.capacity.calibration import reading
 from mpcsim.capacity.calibration.calibrating import calibrate
-from mpcsim.capacity.calibration.fitting import Observed, entries, solved, stages
-from mpcsim.capacity.calibration.measuring import measuring, metered
-from mpcsim.capacity.calibration.twin import Load, Pace, handled
+from mpcsim.capacity.calibration.fitting import (
+    Observations,
+    solve_costs,
+    stages,
+    uncontended_activity,
+)
+from mpcsim.capacity.calibration.measuring import meter_environment, run_measured_service
+from mpcsim.capacity.calibration.prediction import Load, LoopActivity, handling_parts
 from mpcsim.capacity.model.costs import LATER, Stage
-from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
-from mpcsim.capacity.recording import recorded
+from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
+from mpcsim.capacity.recording import record_operation
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT
-from mpcsim.sim.replay import MessageGraph, Packet, Step
+from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 from mpcsim.sim.replay.steps import GATEWAY
 from tests.helpers.processes import until
 
@@ -77,8 +82,8 @@ def requests(tmp_path):
 
 def test_what_made_a_server_go_on_is_a_message_of_the_graph(requests):
     found = reading.samples(requests, ADDRESSES, [(9.0, 11.0)])
-    assert {name: list(rows[:, 0]) for name, rows in found.of.items()} == {
-        ASKED: [1],
+    assert {name: list(rows[:, 0]) for name, rows in found.by_message.items()} == {
+        REQUEST: [1],
         "answer to request 1 client → gateway": [2],
         "request 1 client → gateway": [3],
         "answer to request 1 gateway → institution": [0.5],
@@ -93,9 +98,9 @@ def test_what_made_a_server_go_on_is_a_message_of_the_graph(requests):
 
 
 def test_calls_outside_of_the_windows_do_not_count(requests):
-    assert reading.samples(requests, ADDRESSES, [(11.0, 99.0)]).of == {}
+    assert reading.samples(requests, ADDRESSES, [(11.0, 99.0)]).by_message == {}
     both = reading.samples(requests, ADDRESSES, [(9.0, 11.0), (99.0, 100.0)])
-    assert list(both.of[ASKED][:, 0]) == [1, 9]
+    assert list(both.by_message[REQUEST][:, 0]) == [1, 9]
 
 
 def columns(**ms):
@@ -136,8 +141,8 @@ def test_event_loops_have_as_many_turns_for_a_message_as_most_often():
 
 def operation() -> Operation:
     packets = (
-        Packet("request 1 client → gateway", CLIENT, GATEWAY, 10, 0, 0),
-        Packet("answer to request 1 client → gateway", GATEWAY, CLIENT, 10, 1, 0),
+        GraphMessage("request 1 client → gateway", CLIENT, GATEWAY, 10, 0, 0),
+        GraphMessage("answer to request 1 client → gateway", GATEWAY, CLIENT, 10, 1, 0),
     )
     steps = (
         Step(CLIENT, "rest", 1, "client 1", (), (0,)),
@@ -149,61 +154,61 @@ def operation() -> Operation:
 
 PARTS = ("caller", "node", "gateway")
 STAGES = {
-    ASKED: (Stage.of("loop", np.array([1.0, 2.0, 3.0])),),
+    REQUEST: (Stage.from_samples("loop", np.array([1.0, 2.0, 3.0])),),
     "request 1 client → gateway": (
-        Stage.of("loop", np.array([0.5])),
-        Stage.of("loop disk", np.array([9.0])),
-        Stage.of("thread", np.array([4.0])),
-        Stage.of("loop", np.array([0.5])),
+        Stage.from_samples("loop", np.array([0.5])),
+        Stage.from_samples("loop disk", np.array([9.0])),
+        Stage.from_samples("thread", np.array([4.0])),
+        Stage.from_samples("loop", np.array([0.5])),
     ),
-    "answer to request 1 client → gateway": (Stage.of("free thread", np.array([7.0])),),
+    "answer to request 1 client → gateway": (Stage.from_samples("free thread", np.array([7.0])),),
 }
 PACES = {
-    Load(per_s=10.0): Pace(3.0, 0.8),
-    Load(per_s=20.0): Pace(2.9, 0.5),
-    Load(per_s=30.0): Pace(2.0, 0.1),
-    Load(32): Pace(0.4, 0.0),
+    Load(per_s=10.0): LoopActivity(3.0, 0.8),
+    Load(per_s=20.0): LoopActivity(2.9, 0.5),
+    Load(per_s=30.0): LoopActivity(2.0, 0.1),
+    Load(32): LoopActivity(0.4, 0.0),
 }
 
 
 def observed(own, turn, cold):
     cpu = {
-        load: dict.fromkeys(PARTS, own + turn * pace.turns + cold * pace.chills)
-        for load, pace in PACES.items()
+        load: dict.fromkeys(PARTS, own + turn * activity.iterations + cold * activity.coldness)
+        for load, activity in PACES.items()
     }
-    return Observed(operation(), cpu, STAGES)
+    return Observations(operation(), cpu, STAGES)
 
 
-def paces(*each):
+def activities(*each):
     return {
-        (one.operation.name, load): dict.fromkeys(PARTS, pace)
+        (one.operation.name, load): dict.fromkeys(PARTS, activity)
         for one in each
-        for load, pace in PACES.items()
+        for load, activity in PACES.items()
     }
 
 
 @pytest.mark.parametrize(("turn", "cold"), [(0.3, 1.0), (0.3, 0.0), (0.0, 1.0), (0.0, 0.0)])
 def test_what_turns_cost_is_found_again(turn, cold):
     one = observed(10.0, turn, cold)
-    found = solved([one], paces(one), 40.0)
+    found = solve_costs([one], activities(one), 40.0)
     assert found.turn_ms["node"] == pytest.approx(turn, abs=0.06)
     assert found.cold_ms["node"] == pytest.approx(cold, abs=0.06)
     assert found.own_ms["sign secp256k1", "node"] == pytest.approx(10.0, rel=0.01)
-    assert found.misfit < 0.005
+    assert found.rms_error < 0.005
     for load, cpu in one.cpu_ms.items():
-        said = found.said_ms["sign secp256k1", load]
+        said = found.predicted_ms["sign secp256k1", load]
         assert said == pytest.approx(sum(cpu.values()), rel=0.01)
 
 
 def test_what_the_meters_do_not_see_is_shared_out():
     one = observed(20.0, 0.3, 1.0)
-    found = solved([one], paces(one), 40.0)
+    found = solve_costs([one], activities(one), 40.0)
     made = stages(one, found)
-    assert made.keys() == {*STAGES, ANSWERED}
+    assert made.keys() == {*STAGES, RESPONSE}
     for part in PARTS:
         spent = sum(
             stage.mean_ms
-            for message, at in handled(operation()).items()
+            for message, at in handling_parts(operation()).items()
             if at == part
             for stage in made[message]
             if not stage.kind.endswith("disk")
@@ -212,7 +217,7 @@ def test_what_the_meters_do_not_see_is_shared_out():
     # The event loop takes in what a thread works on, and takes it up again.
     kinds = [stage.kind for stage in made["answer to request 1 client → gateway"]]
     assert kinds == ["loop", "free thread"]
-    assert entries(one)["gateway"].turns == 2
+    assert uncontended_activity(one)["gateway"].iterations == 2
     loop, disk, thread, after = made["request 1 client → gateway"]
     assert (disk.mean_ms, thread.mean_ms) == pytest.approx((9.0, 4.0))
     assert loop.mean_ms == pytest.approx(after.mean_ms)
@@ -223,7 +228,7 @@ def test_what_the_meters_do_not_see_is_shared_out():
 
 def test_an_unknown_operation_is_refused():
     with pytest.raises(UsageError, match="unknown operation 'sing ed25519'; did you mean"):
-        recorded("sing ed25519")
+        record_operation("sing ed25519")
     with pytest.raises(UsageError, match="unknown operation"):
         calibrate(["sing ed25519"])
     with pytest.raises(UsageError, match="no operations"):
@@ -238,7 +243,7 @@ def test_an_unknown_operation_is_refused():
 @pytest.mark.soak
 def test_the_meters_account_for_what_a_real_service_uses(tmp_path):
     name = "sign secp256k1"
-    with measuring(metered(tmp_path)) as service:
+    with run_measured_service(meter_environment(tmp_path)) as service:
         one = service.closed(name, in_flight=1, calls=30)
         some = service.closed(name, in_flight=8, calls=60)
         due = service.open(name, one.per_s / 3, calls=20, seed=1)
@@ -249,16 +254,16 @@ def test_the_meters_account_for_what_a_real_service_uses(tmp_path):
     requests = {part: reading.read([tmp_path / f"{n}.jsonl"]) for part, n in numbers.items()}
     for measured in (one, some):
         found = reading.samples(requests, addresses, [measured.window_s])
-        parts = handled(recorded(name))
-        assert found.of.keys() == parts.keys() - {ANSWERED}
-        assert {message: found.handled_at[message] for message in found.of} == {
-            message: part for message, part in parts.items() if message != ANSWERED
+        parts = handling_parts(record_operation(name))
+        assert found.by_message.keys() == parts.keys() - {RESPONSE}
+        assert {message: found.handled_at[message] for message in found.by_message} == {
+            message: part for message, part in parts.items() if message != RESPONSE
         }
         for part, spent in measured.cpu_ms.items():
             mine = sum(
                 stage.mean_ms
                 for message, at in parts.items()
-                if at == part and message != ANSWERED
+                if at == part and message != RESPONSE
                 for stage in found.stages(message, found)
             )
             if part in addresses:  # the others have no meter

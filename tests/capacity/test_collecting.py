@@ -18,10 +18,10 @@ from mpcsim.capacity.results.collecting import (
     OUTCOMES,
     RATIO,
     Collector,
-    class_of,
+    latency_class,
 )
-from mpcsim.capacity.results.parts import PARTS, latencies, parts_of
-from mpcsim.capacity.simulation.driving import Accounts
+from mpcsim.capacity.results.parts import PARTS, latencies, latency_parts
+from mpcsim.capacity.simulation.driver import UsageTotals
 
 WINDOWS = 10
 LENGTH_MS = 60_000.0
@@ -42,37 +42,37 @@ def made_up_rows(seed: int, count: int) -> NDArray[np.float64]:
     rows[:, kernel.BEGAN] = rows[:, kernel.ENDED] - parts[:, 1:].sum(axis=1)
     rows[:, kernel.DUE] = rows[:, kernel.BEGAN] - parts[:, 0]
     rows[:, [kernel.NETWORK, kernel.POOL, kernel.LIMIT]] = parts[:, 1:4]
-    rows[:, kernel.FIXED :] = parts[:, 4:]
+    rows[:, kernel.FIRST_ROLE :] = parts[:, 4:]
     rows[:, kernel.ATTEMPT] = 1
     rows[:, kernel.OUTCOME] = generator.choice(4, count, p=[0.9, 0.04, 0.03, 0.03])
     rows[:, kernel.FINAL] = (rows[:, kernel.OUTCOME] == 0) | (generator.random(count) < 0.5)
     return rows
 
 
-def idle_drive(now: float) -> Any:
+def idle_driver(now: float) -> Any:
     """A driver in whose kernel nothing goes on."""
-    zeros = {each.name: np.zeros(1) for each in fields(Accounts)}
-    accounts = Accounts(**zeros | {"at_ms": now, "in_flight_ms": 0.0})
+    zeros = {each.name: np.zeros(1) for each in fields(UsageTotals)}
+    totals = UsageTotals(**zeros | {"at_ms": now, "in_flight": 0.0})
     state = np.zeros(1, kernel.STATE)
     state["now"] = now
-    places = np.zeros(1, kernel.PLACE)
-    places["cores"] = 1
+    resources = np.zeros(1, kernel.RESOURCE)
+    resources["cores"] = 1
     return SimpleNamespace(
         state=state[0],
-        service=SimpleNamespace(places=places),
+        service=SimpleNamespace(resources=resources),
         calls=SimpleNamespace(calls=np.zeros(0, kernel.CALL)),
-        accounts=lambda: accounts,
+        usage_totals=lambda: totals,
     )
 
 
-def collected(rows: NDArray[np.float64]) -> Collector:
+def collect(rows: NDArray[np.float64]) -> Collector:
     edges = np.linspace(0.0, LENGTH_MS, WINDOWS + 1)
     collector = Collector(edges.tolist(), NAMES)
     for begin, end in pairwise(edges):
         ended = rows[:, kernel.ENDED]
         for part in np.array_split(rows[(ended >= begin) & (ended < end)], 3):
             collector.take(part)
-        collector.close(idle_drive(float(end)))
+        collector.close_window(idle_driver(float(end)))
     return collector
 
 
@@ -85,17 +85,17 @@ def test_calls_count_where_they_came() -> None:
     rows[:, kernel.ENDED] = [15.0, 25.0, 26.0, 27.0]
     rows[:, kernel.OUTCOME] = [kernel.DONE, kernel.TIMED_OUT, kernel.DONE, kernel.DONE]
     rows[:, kernel.FINAL] = 1
-    drive = idle_drive(30.0)
-    collector.close(drive)
+    driver = idle_driver(30.0)
+    collector.close_window(driver)
     collector.take(rows[:1])
-    collector.close(drive)
+    collector.close_window(driver)
     collector.take(rows[1:])
-    drive.calls.orders = np.zeros(3, kernel.ORDER)
-    drive.calls.orders["due"] = [3.0, 13.0, 23.0]
-    drive.calls.orders["following"] = kernel.NONE
-    drive.state["free_order"] = 0  # the first one is over
-    assert not collector.is_complete(drive)
-    collector.finish(drive)
+    driver.calls.orders = np.zeros(3, kernel.ORDER)
+    driver.calls.orders["due"] = [3.0, 13.0, 23.0]
+    driver.calls.orders["following"] = kernel.NONE
+    driver.state["free_order"] = 0  # the first one is over
+    assert not collector.is_complete(driver)
+    collector.finish(driver)
     assert [each.outcomes.sum(axis=0).tolist() for each in collector.windows] == [
         [1, 0, 1, 0],
         [1, 0, 0, 0],
@@ -104,18 +104,18 @@ def test_calls_count_where_they_came() -> None:
     assert [each.under_way[0].count for each in collector.windows] == [0, 1]
     assert collector.windows[1].under_way[0].least == 17.0
     assert [each.ended[0] for each in collector.windows] == [0, 1]
-    drive.calls.orders["due"] = 23.0
-    assert collector.is_complete(drive)
+    driver.calls.orders["due"] = 23.0
+    assert collector.is_complete(driver)
 
 
 def test_parts_add_up_to_latencies() -> None:
     rows = made_up_rows(1, 500)
-    assert parts_of(rows).sum(axis=1) == pytest.approx(latencies(rows))
+    assert latency_parts(rows).sum(axis=1) == pytest.approx(latencies(rows))
 
 
 def test_counts_are_those_of_the_rows() -> None:
     rows = made_up_rows(2, 4_000)
-    collector = collected(rows)
+    collector = collect(rows)
     for k in range(len(NAMES)):
         mine = rows[rows[:, kernel.OPERATION_OF] == k]
         for n in range(len(OUTCOMES)):
@@ -127,7 +127,7 @@ def test_counts_are_those_of_the_rows() -> None:
         well = mine[mine[:, kernel.OUTCOME] == kernel.DONE]
         assert sum(each.latency[k].count for each in collector.windows) == len(well)
         sums = sum(each.parts_ms[k] for each in collector.windows)
-        assert np.asarray(sums) == pytest.approx(parts_of(well).sum(axis=0))
+        assert np.asarray(sums) == pytest.approx(latency_parts(well).sum(axis=0))
     assert collector.spent_ms == pytest.approx(
         (rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]).sum()
     )
@@ -135,8 +135,8 @@ def test_counts_are_those_of_the_rows() -> None:
 
 def test_classes_hold_what_is_below_their_ends() -> None:
     took = np.geomspace(0.02, 1e6, 5_000)
-    classes = class_of(took)
+    classes = latency_class(took)
     ends = ENDS_MS
     assert (took <= ends[classes] * (1 + 1e-9)).all()
     assert (took >= ends[classes - 1] * (1 - 1e-9)).all()
-    assert class_of(np.array([0.0]))[0] == 0
+    assert latency_class(np.array([0.0]))[0] == 0

@@ -10,21 +10,21 @@ from mpcsim.capacity.model.costs import POINTS, Costs, Scheduling, Stage
 from mpcsim.capacity.model.operations import Operation
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.errors import UsageError
-from mpcsim.sim.replay import MessageGraph, Packet, Step
+from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 
 SAMPLES = np.random.default_rng(1).lognormal(0.0, 0.5, 5000)
 HERE = Speed(20.0, 400.0, 50.0, 1.0)
 
 
 def operation(size: int = 100) -> Operation:
-    packets = (Packet("request 1 client → gateway", 3, 0, size, 0, 0),)
+    packets = (GraphMessage("request 1 client → gateway", 3, 0, size, 0, 0),)
     steps = (Step(3, "rest", 1, "client 1", (), (0,)), Step(3, "rest", 2, "client done", (0,), ()))
     return Operation("sign secp256k1", MessageGraph("sign", steps, packets, "rest"), 10, 20, ())
 
 
 def costs(*stages: Stage) -> Costs:
     return Costs(
-        {"sign secp256k1": {"the call": stages or (Stage.of("loop", SAMPLES, 0.25),)}},
+        {"sign secp256k1": {"the call": stages or (Stage.from_samples("loop", SAMPLES, 0.25),)}},
         {"node": 0.1},
         {"node": (100.0, 0.5)},
         HERE,
@@ -38,11 +38,11 @@ def costs(*stages: Stage) -> Costs:
 
 
 def test_a_distribution_has_the_mean_and_the_tail_of_what_was_measured():
-    stage = Stage.of("loop", SAMPLES)
+    stage = Stage.from_samples("loop", SAMPLES)
     assert stage.mean_ms == pytest.approx(SAMPLES.mean(), rel=1e-9)
-    drawn = draws_of(stage)
+    draw_times = draws_of(stage)
     for q in (0.5, 0.9, 0.99, 0.999):
-        assert np.quantile(drawn, q) == pytest.approx(np.quantile(SAMPLES, q), rel=0.02)
+        assert np.quantile(draw_times, q) == pytest.approx(np.quantile(SAMPLES, q), rel=0.02)
 
 
 def draws_of(stage):
@@ -56,10 +56,10 @@ def test_seldom_pauses_stay_what_they_are():
     samples = np.where(generator.random(3_600) < 0.0115, 30.0, 1.0) * generator.normal(
         1, 0.01, 3_600
     )
-    stage = Stage.of("loop", samples)
-    drawn = draws_of(stage)
-    assert np.quantile(drawn, [0.98, 0.99]) == pytest.approx([1.02, 30], rel=0.03)
-    assert np.square(drawn).mean() == pytest.approx(np.square(samples).mean(), rel=0.03)
+    stage = Stage.from_samples("loop", samples)
+    draw_times = draws_of(stage)
+    assert np.quantile(draw_times, [0.98, 0.99]) == pytest.approx([1.02, 30], rel=0.03)
+    assert np.square(draw_times).mean() == pytest.approx(np.square(samples).mean(), rel=0.03)
     tables, levels = np.array([stage.quantiles_ms]), stage.at_levels[None]
     for u in (0.0, 0.3, 0.989, 0.9999):  # what the kernel draws
         ms = quantile(tables, levels, np.zeros(1, int), 0, u)
@@ -68,8 +68,8 @@ def test_seldom_pauses_stay_what_they_are():
 
 @pytest.mark.parametrize("more", [0.7, 0.0, -0.3])
 def test_what_comes_on_top_changes_the_mean_by_that(more):
-    stage = Stage.of("loop", SAMPLES, 0.5)
-    other = stage.plus(more)
+    stage = Stage.from_samples("loop", SAMPLES, 0.5)
+    other = stage.increased_by(more)
     assert other.mean_ms == pytest.approx(stage.mean_ms + more)
     if more > 0:  # curve arithmetic takes as long as before
         assert other.curve * other.mean_ms == pytest.approx(stage.curve * stage.mean_ms)
@@ -86,13 +86,13 @@ def test_what_comes_on_top_changes_the_mean_by_that(more):
     ],
 )
 def test_another_machine_takes_longer_by_what_a_stage_consists_of(kind, factor):
-    here = costs(Stage.of(kind, SAMPLES, 0.25))
+    here = costs(Stage.from_samples(kind, SAMPLES, 0.25))
     there = here.scaled(Speed(10.0, 1200.0, 250.0, 7.0))
-    (before,), (after,) = (c.of("sign secp256k1", "the call") for c in (here, there))
+    (before,), (after,) = (c.stages_of("sign secp256k1", "the call") for c in (here, there))
     assert after.mean_ms == pytest.approx(before.mean_ms * factor)
     assert there.turn_ms["node"] == pytest.approx(0.3)
     assert there.cold_ms["node"] == pytest.approx(0.6)
-    (back,) = there.scaled(HERE).of("sign secp256k1", "the call")
+    (back,) = there.scaled(HERE).stages_of("sign secp256k1", "the call")
     assert back.quantiles_ms == pytest.approx(before.quantiles_ms)
     assert back.curve == pytest.approx(before.curve) or kind not in ("loop", "thread")
 
@@ -102,7 +102,7 @@ def test_a_file_holds_all_of_it(tmp_path):
     found = Costs.load(tmp_path / "costs.json")
     found.save(tmp_path / "again.json")
     assert Costs.load(tmp_path / "again.json") == found
-    (before,), (after,) = (c.of("sign secp256k1", "the call") for c in (costs(), found))
+    (before,), (after,) = (c.stages_of("sign secp256k1", "the call") for c in (costs(), found))
     assert after.quantiles_ms == pytest.approx(before.quantiles_ms, rel=1e-3)
     assert found.memory_mb == costs().memory_mb
     assert found.machine == HERE
@@ -161,11 +161,11 @@ def test_what_is_no_json_gets_one_clear_error(tmp_path, text):
 
 
 def test_costs_of_another_version_name_the_command():
-    costs().check([operation()])
+    costs().check_version([operation()])
     with pytest.raises(UsageError, match="another version of the service: mpcsim calibrate"):
-        costs().check([operation(size=101)])
+        costs().check_version([operation(size=101)])
     with pytest.raises(UsageError, match="nothing is known of its answer"):
-        costs().of("sign secp256k1", "its answer")
+        costs().stages_of("sign secp256k1", "its answer")
 
 
 def test_a_machine_of_nothing_is_refused():

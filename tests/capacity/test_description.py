@@ -31,7 +31,7 @@ EVERY = pytest.mark.parametrize("name", DEPLOYMENTS)
 
 
 @cache
-def drawn(name: str) -> Chart:
+def picture_of(name: str) -> Chart:
     """The picture of a deployment, drawn once: nobody changes it."""
     return DEPLOYMENTS[name].plot()
 
@@ -50,7 +50,7 @@ def test_who_is_on_which_machine() -> None:
 @pytest.mark.few(2)
 @EVERY
 def test_no_text_overlaps_another_or_leaves_the_picture(name: str) -> None:
-    figure = drawn(name)
+    figure = picture_of(name)
     check_texts(figure)
     assert hues(figure) <= ALLOWED
     assert svg(figure) == svg(DEPLOYMENTS[name].plot())

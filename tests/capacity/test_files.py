@@ -15,7 +15,13 @@ from mpcsim.capacity import plan
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.model import files
 from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users
-from mpcsim.capacity.model.incidents import Deploys, Dies, Pauses, Reshares, Slows
+from mpcsim.capacity.model.incidents import (
+    BulkReshare,
+    ProcessCrash,
+    ProcessPause,
+    RollingRestart,
+    Slowdown,
+)
 from mpcsim.capacity.model.parts import EXACTNESSES, Part
 from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
 from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
@@ -54,11 +60,11 @@ DEPLOYMENTS = built(
     caller=st.none() | PARTS,
 ) | built(Deployment.on_one_machine, cores=FEW)
 EVENTS = (
-    built(Dies, at_s=FROM_0, part=NAMES, replica=FEW, back_s=ABOVE)
-    | built(Pauses, at_s=FROM_0, part=NAMES, lasting_s=ABOVE)
-    | built(Deploys, at_s=FROM_0, part=NAMES, lasting_s=ABOVE)
-    | built(Slows, at_s=FROM_0, link=st.sampled_from(("node", "operator")), factor=ABOVE)
-    | built(Reshares, at_s=FROM_0, at_once=FEW, curve=st.sampled_from(("secp256k1", "ed25519")))
+    built(ProcessCrash, at_s=FROM_0, part=NAMES, replica=FEW, back_s=ABOVE)
+    | built(ProcessPause, at_s=FROM_0, part=NAMES, lasting_s=ABOVE)
+    | built(RollingRestart, at_s=FROM_0, part=NAMES, lasting_s=ABOVE)
+    | built(Slowdown, at_s=FROM_0, link=st.sampled_from(("node", "operator")), factor=ABOVE)
+    | built(BulkReshare, at_s=FROM_0, at_once=FEW, curve=st.sampled_from(("secp256k1", "ed25519")))
 )
 ARRIVALS = (
     built(Steady, per_s=FROM_0)
@@ -123,7 +129,7 @@ def test_what_is_written_is_read_as_it_was(given: Plan) -> None:
 
 def test_the_file_of_one_is_a_plan(tmp_path: Path) -> None:
     deployment = Deployment(Network.star(2.0), node=Part(4, replicas=2), caller=Part())
-    workload = Workload(Bursts(1.0, 9.0, 5.0), events=(Dies(3.0),))
+    workload = Workload(Bursts(1.0, 9.0, 5.0), events=(ProcessCrash(3.0),))
     one, other, both = (tmp_path / name for name in ("d.toml", "w.toml", "both.toml"))
     deployment.save(one, "ours")
     workload.save(other)
@@ -143,7 +149,7 @@ def test_the_example_of_the_documentation_is_a_plan() -> None:
     found = Plan.loads(dedent(text))
     assert (found.hours, found.deployment.node) == (1, Part(4, replicas=2))
     assert found.workload.client == Client(5, 3, 0.5, 2)
-    assert found.workload.events == (Pauses(1800, "institution"),)
+    assert found.workload.events == (ProcessPause(1800, "institution"),)
     assert found.cheapest == Cheapest(
         400, {"node_replicas": (1, 2, 3), "operator_cores": (1, 2, 4)}
     )
@@ -151,7 +157,7 @@ def test_the_example_of_the_documentation_is_a_plan() -> None:
 
 def test_every_field_of_a_plan_is_an_entry() -> None:
     own = {field.name for field in fields(Plan)} - {"deployment", "workload"}
-    assert own == set(files.ASKED)
+    assert own == set(files.PLAN_KEYS)
     known = {*files.PARTS, *files.LIMITS, files.NETWORK}
     assert {field.name for field in fields(Deployment)} == known
     assert set(files.ARRIVALS.values()) == {Steady, Bursts, Profile, Times, Users}

@@ -10,17 +10,17 @@ import pytest
 from mpcsim.capacity.results.intervals import (
     Interval,
     compare_share,
-    forgets_s,
     interval,
-    student,
+    relaxation_time_s,
+    student_t_quantile,
 )
-from mpcsim.sim.statistics.sketch import Sketch
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 
 SERVICE_S = 0.005
 WINDOWS = 60
 
 
-def mm1_windows(load: float, length_s: float, source: np.random.Generator) -> list[Sketch]:
+def mm1_windows(load: float, length_s: float, source: np.random.Generator) -> list[QuantileSketch]:
     """The times of the calls that come in each window of one run, its first tenth left out."""
     count = source.poisson(load / SERVICE_S * length_s)
     due = np.sort(source.uniform(0, length_s, count))
@@ -29,7 +29,7 @@ def mm1_windows(load: float, length_s: float, source: np.random.Generator) -> li
     window = (due / length_s * WINDOWS).astype(int)
     sketches = []
     for k in range(WINDOWS // 10, WINDOWS):
-        sketches.append(Sketch())
+        sketches.append(QuantileSketch())
         sketches[-1].add((ended - due)[window == k] * 1000)
     return sketches
 
@@ -37,11 +37,11 @@ def mm1_windows(load: float, length_s: float, source: np.random.Generator) -> li
 def mm1(load: float, length_s: float, share: float, source: np.random.Generator) -> Interval:
     """The interval of a percentile of one run."""
     sketches = mm1_windows(load, length_s, source)
-    return interval(sketches, share, length_s=0.9 * length_s, memory_s=memory_s(load))
+    return interval(sketches, share, length_s=0.9 * length_s, relaxation_time_s=memory_of(load))
 
 
-def memory_s(load: float) -> float:
-    return forgets_s(load / SERVICE_S, 1 / SERVICE_S)
+def memory_of(load: float) -> float:
+    return relaxation_time_s(load / SERVICE_S, 1 / SERVICE_S)
 
 
 def exact_ms(load: float, share: float) -> float:
@@ -56,8 +56,8 @@ def compared(load: float, length_s: float, at: float, runs: int) -> list[str]:
         sketches = mm1_windows(load, length_s, source)
         ms = at * exact_ms(load, 0.99)
         counts = np.array([each.count for each in sketches], float)
-        beyond = np.array([each.count and each.count * (1 - each.rank(ms)) for each in sketches])
-        lasts = {"length_s": 0.9 * length_s, "memory_s": memory_s(load), "error": 0.05}
+        beyond = np.array([each.count and each.count * (1 - each.cdf(ms)) for each in sketches])
+        lasts = {"length_s": 0.9 * length_s, "relaxation_time_s": memory_of(load), "error": 0.05}
         found.append(compare_share(counts, beyond, 0.01, **lasts))  # type: ignore[arg-type]
     return found
 
@@ -89,7 +89,7 @@ def test_far_from_the_border_few_calls_decide() -> None:
     assert mm1(0.3, 10.0, 0.99, np.random.default_rng(1)).why_none
     none = np.zeros(WINDOWS)
     for counts, memory in ((none, 0.0), (none + 1e3, math.inf)):
-        asked = {"length_s": 60.0, "memory_s": memory, "error": 0.05}
+        asked = {"length_s": 60.0, "relaxation_time_s": memory, "error": 0.05}
         assert compare_share(counts, none, 0.01, **asked) == "unknown"  # type: ignore[arg-type]
 
 
@@ -133,16 +133,16 @@ def test_too_short_a_run_has_none_and_says_how_long_it_takes(
 
 
 def test_demand_beyond_capacity_has_none() -> None:
-    assert forgets_s(200.0, 190.0) == math.inf
-    sketches = [Sketch() for _ in range(WINDOWS)]
+    assert relaxation_time_s(200.0, 190.0) == math.inf
+    sketches = [QuantileSketch() for _ in range(WINDOWS)]
     for sketch in sketches:
         sketch.add(np.ones(100))
-    found = interval(sketches, 0.5, length_s=1e9, memory_s=math.inf)
+    found = interval(sketches, 0.5, length_s=1e9, relaxation_time_s=math.inf)
     assert "as many calls come as are possible" in found.why_none
-    assert not interval(sketches, 0.5, length_s=1e9, memory_s=0.0).why_none
-    assert interval(sketches[:2], 0.5, length_s=1e9, memory_s=0.0).why_none
-    assert interval(sketches, 1.0, length_s=1e9, memory_s=0.0).why_none
+    assert not interval(sketches, 0.5, length_s=1e9, relaxation_time_s=0.0).why_none
+    assert interval(sketches[:2], 0.5, length_s=1e9, relaxation_time_s=0.0).why_none
+    assert interval(sketches, 1.0, length_s=1e9, relaxation_time_s=0.0).why_none
 
 
 def test_students_t() -> None:
-    assert [round(student(n), 2) for n in (4, 8, 17, 26)] == [2.77, 2.31, 2.11, 2.06]
+    assert [round(student_t_quantile(n), 2) for n in (4, 8, 17, 26)] == [2.77, 2.31, 2.11, 2.06]

@@ -59,7 +59,7 @@ def parts(tmp_path, monkeypatch):
     monkeypatch.setattr(meter, "time", CLOCKS)
 
     def run(app):
-        made = request_ids.RequestIds(meter.Metered(app))
+        made = request_ids.RequestIds(meter.MeterMiddleware(app))
 
         async def main():
             await made({"type": "lifespan"}, nothing, nothing)  # no request
@@ -67,7 +67,7 @@ def parts(tmp_path, monkeypatch):
             await asyncio.create_task(made(REQUEST, nothing, nothing))
 
         asyncio.run(main())
-        meter.write(tmp_path / "1.jsonl")
+        meter.write_costs(tmp_path / "1.jsonl")
         *_, last = (tmp_path / "1.jsonl").read_text().splitlines()
         call, path, _, found = json.loads(last)
         assert (call, path) == ("one", "/sign")
@@ -83,7 +83,7 @@ def parts(tmp_path, monkeypatch):
 async def answered(scope, receive, send):
     busy()
     await asyncio.sleep(0)
-    meter.arrived("http://operator/sign")
+    meter.on_reply("http://operator/sign")
     busy()
     await asyncio.create_task(child())
 
@@ -125,22 +125,22 @@ async def threads(scope, receive, send):
     await asyncio.sleep(0)
     busy(4)
     await asyncio.sleep(0)
-    meter.arrived("http://operator/sign")
+    meter.on_reply("http://operator/sign")
     busy(5)
 
 
 async def free_thread(scope, receive, send):
-    await asyncio.to_thread(meter.in_thread(busy, locks=False))
+    await asyncio.to_thread(meter.time_in_thread(busy, locks=False))
 
 
 async def disk(scope, receive, send):
     def stored():
-        with meter.disk():
+        with meter.time_disk_wait():
             busy(1)
             waits(20)
 
     await in_thread(stored)
-    with meter.disk():
+    with meter.time_disk_wait():
         waits(30)
 
 
@@ -198,7 +198,7 @@ def test_curve_arithmetic_is_told_apart_if_asked_for(parts, monkeypatch):
 
 
 def test_outside_of_requests_nothing_is_kept():
-    assert meter.in_thread(busy) is busy
-    meter.arrived("http://operator/sign")
-    with meter.disk():
+    assert meter.time_in_thread(busy) is busy
+    meter.on_reply("http://operator/sign")
+    with meter.time_disk_wait():
         pass

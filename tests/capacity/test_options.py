@@ -73,8 +73,8 @@ ROWS = [(of, name) for of, values in VALUES.items() for name in values]
 def result(deployment: Deployment, workload: Workload, **known: Any) -> str:
     costs = replace(made_up(SIGN, RECOVER), memory_mb={"node": (1.0, 0.1)}, **known)
     made = deployment.run(workload, seconds=2.0, costs=costs)
-    kept = made.kept.calls.tolist()
-    return f"{made.outcomes()} {made.breaks} {kept} {made.gauges.in_flight.tolist()}"
+    kept = made.slow_calls.rows.tolist()
+    return f"{made.outcomes()} {made.saturations} {kept} {made.gauges.in_flight.tolist()}"
 
 
 def scenario(of: type, name: str, value: Any) -> str:

@@ -14,14 +14,20 @@ from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model.arrivals import Steady
 from mpcsim.capacity.model.costs import LATER, Costs, Kind, Scheduling, Stage
-from mpcsim.capacity.model.incidents import Deploys, Dies, Event, Pauses, Slows
-from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.incidents import (
+    Event,
+    ProcessCrash,
+    ProcessPause,
+    RollingRestart,
+    Slowdown,
+)
+from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import Client, Workload
-from mpcsim.capacity.real.loaded import Loaded, WrongAnswer
-from mpcsim.capacity.recording import recorded
-from mpcsim.capacity.simulation.driving import Accounts, Chunk, Drive
+from mpcsim.capacity.real.loaded import LoadedService, WrongAnswer
+from mpcsim.capacity.recording import record_operation
+from mpcsim.capacity.simulation.driver import ArrivalChunk, KernelDriver, UsageTotals
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.errors import UsageError
 from node.local import LocalService
@@ -41,7 +47,7 @@ def made_up_costs(operations: Sequence[Operation], factor: float = 1.0) -> Costs
     generator = np.random.default_rng(0)
 
     def stage(kind: Kind, ms: float) -> Stage:
-        return Stage.of(kind, factor * ms * generator.lognormal(0, 0.3, 1000))
+        return Stage.from_samples(kind, factor * ms * generator.lognormal(0, 0.3, 1000))
 
     def stages(n: int) -> tuple[Stage, ...]:
         found = [stage("loop", 0.3 + n * 7 % 5 * 0.5)]
@@ -58,7 +64,7 @@ def made_up_costs(operations: Sequence[Operation], factor: float = 1.0) -> Costs
         return tuple(found)
 
     names = {
-        each.name: [*(packet.kind for packet in each.graph.messages), ASKED, ANSWERED]
+        each.name: [*(packet.kind for packet in each.graph.messages), REQUEST, RESPONSE]
         for each in operations
     }
     turns = dict.fromkeys(("node", "gateway", "operator", "institution", "caller"), 0.3)
@@ -85,7 +91,7 @@ class Case:
         factor: float = 1.0,
         seed: int = 1,
     ) -> None:
-        found = [recorded(name) for name in operations]
+        found = [record_operation(name) for name in operations]
         # Who makes a key has none: nobody else is at it.
         self.operations = [
             replace(each, turns=()) if each.name.startswith("generate") else each for each in found
@@ -97,7 +103,7 @@ class Case:
         )
         self._per_s = per_s
 
-    def arrivals(self) -> Iterator[tuple[float, Chunk]]:
+    def arrivals(self) -> Iterator[tuple[float, ArrivalChunk]]:
         generator = np.random.default_rng(self.seed)
         end = self.until_ms - 500.0
         n = generator.poisson(self._per_s * end / 1000)
@@ -105,14 +111,16 @@ class Case:
         operation = generator.integers(0, len(self.operations), n)
         yield math.inf, (due, operation, generator.integers(0, self.users, n))
 
-    def recorded(self) -> tuple[NDArray[np.float64], Accounts]:
+    def run_recorded(self) -> tuple[NDArray[np.float64], UsageTotals]:
         rows: list[Any] = []
-        drive = Drive(self.layout(), self.arrivals(), lambda r: rows.append(r.copy()), self.events)
-        return self._run(drive, rows)
+        driver = KernelDriver(
+            self.layout(), self.arrivals(), lambda r: rows.append(r.copy()), self.events
+        )
+        return self._run(driver, rows)
 
-    def real(self, **options: Any) -> tuple[NDArray[np.float64], Accounts]:
+    def real(self, **options: Any) -> tuple[NDArray[np.float64], UsageTotals]:
         rows: list[Any] = []
-        with Loaded(
+        with LoadedService(
             self.layout(),
             self.deployment,
             self.arrivals(),
@@ -123,28 +131,32 @@ class Case:
         ) as service:
             return self._run(service, rows)
 
-    def _run(self, drive: Drive, rows: list[Any]) -> tuple[NDArray[np.float64], Accounts]:
+    def _run(
+        self, driver: KernelDriver, rows: list[Any]
+    ) -> tuple[NDArray[np.float64], UsageTotals]:
         if not self._per_s:
-            drive.begin(np.arange(self.users), 40.0, np.ones(len(self.operations)), self.seed)
-        drive.run(self.until_ms / 2)
-        drive.run(self.until_ms)
-        drive.flush()
-        return np.concatenate(rows), drive.accounts()
+            driver.start_users(
+                np.arange(self.users), 40.0, np.ones(len(self.operations)), self.seed
+            )
+        driver.run(self.until_ms / 2)
+        driver.run(self.until_ms)
+        driver.flush()
+        return np.concatenate(rows), driver.usage_totals()
 
 
-def check_same(case: Case, *, close_ms: float = CLOSE_MS) -> NDArray[np.float64]:
+def check_same_rows(case: Case, *, close_ms: float = CLOSE_MS) -> NDArray[np.float64]:
     """Every call ends at the same time with the same outcome, and so do machines.
 
     Returns:
         The rows.
     """
-    (one, busy), (other, really) = case.recorded(), case.real()
+    (one, busy), (other, really) = case.run_recorded(), case.real()
     assert len(one) == len(other) > 0
     order = [np.lexsort((rows[:, kernel.ATTEMPT], rows[:, kernel.NUMBER])) for rows in (one, other)]
     one, other = one[order[0]], other[order[1]]
     np.testing.assert_array_equal(one[:, kernel.OUTCOME], other[:, kernel.OUTCOME])
     np.testing.assert_allclose(one, other, rtol=0, atol=close_ms)
-    for what in ("used", "loop_taken", "queued", "thread_taken", "cpu", "in_flight_ms"):
+    for what in ("used", "loop_busy", "queued", "thread_busy", "cpu", "in_flight"):
         there, here = getattr(busy, what), getattr(really, what)
         np.testing.assert_allclose(there, here, rtol=0, atol=close_ms * len(one), err_msg=what)
     return other
@@ -160,10 +172,10 @@ def check_same(case: Case, *, close_ms: float = CLOSE_MS) -> NDArray[np.float64]
     ],
 )
 def test_a_quiet_service(network: Network) -> None:
-    rows = check_same(Case(replace(TWO_NODES, network=network), users=1_000))
+    rows = check_same_rows(Case(replace(TWO_NODES, network=network), users=1_000))
     assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
     took = rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]
-    parts = rows[:, kernel.NETWORK : kernel.FIXED].sum(1) + rows[:, kernel.FIXED :].sum(1)
+    parts = rows[:, kernel.NETWORK : kernel.FIRST_ROLE].sum(1) + rows[:, kernel.FIRST_ROLE :].sum(1)
     np.testing.assert_allclose(parts, took, rtol=0, atol=CLOSE_MS)
 
 
@@ -172,26 +184,26 @@ def test_a_busy_service_on_one_machine() -> None:
     case = Case(
         Deployment.on_one_machine(2, NEAR), per_s=30.0, factor=2.0, users=1_000, seconds=2.5
     )
-    _, busy = case.recorded()
+    _, busy = case.run_recorded()
     assert 0.5 < busy.used[0] / (2 * 2000) < 0.8
-    check_same(case)
+    check_same_rows(case)
 
 
 def test_retries_that_meet_their_own_keys() -> None:
     client = Client(timeout_s=0.045, attempts=3, pause_s=0.02, factor=2.0, jitter=0.5)
-    rows = check_same(Case(client=client, users=4, per_s=25.0, factor=2.5))
+    rows = check_same_rows(Case(client=client, users=4, per_s=25.0, factor=2.5))
     assert {kernel.DONE, kernel.REFUSED, kernel.TIMED_OUT} <= set(rows[:, kernel.OUTCOME])
 
 
 def test_users_who_think() -> None:
-    rows = check_same(Case(per_s=0.0, users=4, seconds=0.6))
+    rows = check_same_rows(Case(per_s=0.0, users=4, seconds=0.6))
     assert len(rows) > 15
 
 
 def test_events() -> None:
     far = replace(TWO_NODES, network=FAR)
-    events = (Pauses(0.3, "gateway", 0.2), Slows(0.8, "institution", 3.0, 0.5))
-    check_same(Case(far, events=events, users=1_000))
+    events = (ProcessPause(0.3, "gateway", 0.2), Slowdown(0.8, "institution", 3.0, 0.5))
+    check_same_rows(Case(far, events=events, users=1_000))
 
 
 @pytest.mark.soak
@@ -203,7 +215,9 @@ def test_events() -> None:
     ],
 )
 def test_nodes_that_are_started_anew(deployment: Deployment, outcomes: set[int]) -> None:
-    rows = check_same(Case(deployment, events=(Deploys(0.3, "node", 0.3),), users=1_000))
+    rows = check_same_rows(
+        Case(deployment, events=(RollingRestart(0.3, "node", 0.3),), users=1_000)
+    )
     assert set(rows[:, kernel.OUTCOME]) == outcomes
 
 
@@ -211,14 +225,16 @@ def test_nodes_that_are_started_anew(deployment: Deployment, outcomes: set[int])
 def test_other_operations() -> None:
     """Each with keys of its own: nobody asks with what was replaced meanwhile."""
     names = (SIGN, "generate ed25519", "recover ed25519", "validate password", "validate share")
-    rows = check_same(Case(operations=names, users=10_000, per_s=10.0), close_ms=BYTES_MS)
+    rows = check_same_rows(Case(operations=names, users=10_000, per_s=10.0), close_ms=BYTES_MS)
     assert set(rows[:, kernel.OPERATION_OF]) == set(range(len(names)))
     assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
 
 
 def test_runs_of_either_exactness_agree() -> None:
     deployment, workload = Deployment(NEAR), Workload(Steady(12.0), {SIGN: 1.0}, users=5)
-    known = replace(made_up_costs([recorded(SIGN)]), version={SIGN: recorded(SIGN).digest})
+    known = replace(
+        made_up_costs([record_operation(SIGN)]), version={SIGN: record_operation(SIGN).digest}
+    )
     one, other = (
         deployment.run(workload, seconds=2, costs=known, exactness=exactness)
         for exactness in ("recorded", "real")
@@ -229,11 +245,11 @@ def test_runs_of_either_exactness_agree() -> None:
 
 def test_live_computing() -> None:
     case = Case(seconds=1.0)
-    (sampled, _), (live, accounts) = case.recorded(), case.real(compute="live")
+    (sampled, _), (live, totals) = case.run_recorded(), case.real(compute="live")
     assert len(live) == len(sampled)
     assert (live[:, kernel.OUTCOME] == kernel.DONE).all()
     assert (live[:, kernel.ENDED] > live[:, kernel.BEGAN]).all()
-    assert not accounts.cpu.any()
+    assert not totals.cpu.any()
 
 
 def test_a_wrong_signature_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +269,9 @@ def test_a_wrong_signature_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_under_way_comes_to_an_end() -> None:
     case = Case(replace(TWO_NODES, network=FAR), seconds=1.0)
-    with Loaded(case.layout(), case.deployment, case.arrivals(), lambda rows: None) as service:
+    with LoadedService(
+        case.layout(), case.deployment, case.arrivals(), lambda rows: None
+    ) as service:
         service.run(300.0)
         assert service.state["in_flight"] > 0
 
@@ -267,7 +285,12 @@ def test_what_is_under_way_comes_to_an_end() -> None:
             (),
             r"one gateway.*gateway: 2 processes.*only exactness 'recorded'",
         ),
-        (Deployment(), (SIGN,), (Dies(1.0),), "Dies of node: only exactness 'recorded'"),
+        (
+            Deployment(),
+            (SIGN,),
+            (ProcessCrash(1.0),),
+            "ProcessCrash of node: only exactness 'recorded'",
+        ),
         (
             Deployment(Network.star(1.0).with_connection(forwarding="stream")),
             (SIGN,),

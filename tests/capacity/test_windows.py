@@ -16,17 +16,17 @@ import pandas as pd
 import pytest
 
 from mpcsim import Network
-from mpcsim.capacity import Deployment, Part, Pauses, Steady, Workload, cheapest, sensitivity
+from mpcsim.capacity import Deployment, Part, ProcessPause, Steady, Workload, cheapest, sensitivity
 from mpcsim.capacity.demand import Demand
 from mpcsim.capacity.experiments import search
-from mpcsim.capacity.experiments.points import told
-from mpcsim.capacity.experiments.search import Found
+from mpcsim.capacity.experiments.points import summary_row
+from mpcsim.capacity.experiments.search import SearchResult
 from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Users
 from mpcsim.capacity.results.collecting import CLASSES, Counts, Gauges
 from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.results.run import Run
 from mpcsim.errors import UsageError
-from mpcsim.sim.statistics.sketch import Sketch
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 from tests.helpers.made_up_costs import made_up
 
 WINDOW_S = 2.0
@@ -37,7 +37,7 @@ CALM = (1_000, 0, 0, 0)
 STAR = Deployment(Network.star(5.0, 2.0, 20.0))
 
 
-def observed(
+def run_of_windows(
     attempts: Sequence[Sequence[int]] = (CALM,) * TEN,
     *,
     by_limit: Sequence[int] = (0,) * TEN,
@@ -59,8 +59,8 @@ def observed(
     """
     windows = []
     for counts, ms in zip(attempts, took_ms, strict=True):
-        still = Sketch.of(under_way_ms if len(windows) == len(attempts) - 1 else ())
-        sketch = Sketch()
+        still = QuantileSketch.of(under_way_ms if len(windows) == len(attempts) - 1 else ())
+        sketch = QuantileSketch()
         sketch.add(np.full(counts[0], ms))
         done = np.array([counts[0]])
         parts = np.zeros((1, len(PARTS)))
@@ -85,7 +85,7 @@ def observed(
         made_of=np.zeros((1, CLASSES, 1 + len(PARTS))),
     )
     layout: Any = SimpleNamespace(
-        places=[SimpleNamespace(name="cores of gateway 1")],
+        resources=[SimpleNamespace(name="cores of gateway 1")],
         processes=["gateway 1.1"],
         service=SimpleNamespace(processes={"threads": np.array([8])}),
     )
@@ -95,13 +95,13 @@ def observed(
     return Run(deployment, workload, 1, collector, layout, demand, costs, kept)  # type: ignore[arg-type]
 
 
-def at(window: int, value: Any, otherwise: Any = 0) -> list[Any]:
+def value_in_window(window: int, value: Any, otherwise: Any = 0) -> list[Any]:
     """The value in one window, and another in all others."""
     return [value if k == window else otherwise for k in range(TEN)]
 
 
-def breaks(run: Run) -> list[tuple[str, float]]:
-    return [(each.what, each.at_s) for each in run.breaks]
+def saturations(run: Run) -> list[tuple[str, float]]:
+    return [(each.what, each.at_s) for each in run.saturations]
 
 
 MAKING = "too many keys are made at a time"
@@ -114,10 +114,10 @@ IN_USE = "calls are refused because their keys are in use"
 )
 def test_refusals_are_of_limits_or_of_keys(refused: int, by_limit: int, said: list[str]) -> None:
     """As many as a limit has refused in a window, whatever its length, are not of keys."""
-    attempts = at(3, (960, refused, 0, 0), CALM)
-    run = observed(attempts, by_limit=at(3, by_limit))
-    assert breaks(run) == [(what, 6.0) for what in said]
-    assert [each.offered_per_s for each in run.breaks] == [(960 + refused) / 2] * len(said)
+    attempts = value_in_window(3, (960, refused, 0, 0), CALM)
+    run = run_of_windows(attempts, by_limit=value_in_window(3, by_limit))
+    assert saturations(run) == [(what, 6.0) for what in said]
+    assert [each.offered_per_s for each in run.saturations] == [(960 + refused) / 2] * len(said)
 
 
 @pytest.mark.parametrize("column", [1, 2, 3])
@@ -126,26 +126,32 @@ def test_bad_ends_count_from_a_thousandth_on_that_is_no_chance(column: int) -> N
     for bad, said in ((6, 0), (7, 1)):
         counts = [1_000 - bad, 0, 0, 0]
         counts[column] = bad
-        assert len(breaks(observed(at(5, counts, CALM)))) == said
+        assert len(saturations(run_of_windows(value_in_window(5, counts, CALM)))) == said
     few = [[9, 0, 0, 0], [9, 0, 0, 0]]
     few[0][column], few[1][column] = 1, 2
-    assert [len(breaks(observed(at(5, each, (9, 0, 0, 0))))) for each in few] == [0, 1]
+    assert [
+        len(saturations(run_of_windows(value_in_window(5, each, (9, 0, 0, 0))))) for each in few
+    ] == [0, 1]
 
 
 def test_what_is_full_or_too_small_breaks() -> None:
     full = "the cores of gateway 1 is full"
-    assert breaks(observed(used=at(4, 1.0, 0.5))) == [], "a window is full by chance"
-    assert breaks(observed(used=(0.5, 0.94, *(0.96,) * 8))) == [(full, 4.0)]
-    assert breaks(observed(used=(0.5, *(0.95,) * 9))) == []
-    threads = observed(threads_used=(0.5, *(0.96,) * 9))  # of eight, on average
-    assert breaks(threads) == [("the threads of gateway 1.1 is full", 2.0)]
+    assert saturations(run_of_windows(used=value_in_window(4, 1.0, 0.5))) == [], (
+        "a window is full by chance"
+    )
+    assert saturations(run_of_windows(used=(0.5, 0.94, *(0.96,) * 8))) == [(full, 4.0)]
+    assert saturations(run_of_windows(used=(0.5, *(0.95,) * 9))) == []
+    threads = run_of_windows(threads_used=(0.5, *(0.96,) * 9))  # of eight, on average
+    assert saturations(threads) == [("the threads of gateway 1.1 is full", 2.0)]
     # Two processes of 100 MB, and 10 MB for each call of a replica.
     gateway = Part(workers=2, replicas=2, memory_mb=250.0)
     small = replace(STAR, gateway=gateway)
     memory = {"gateway": (100.0, 10.0)}
     for calls, said in ((10.0, []), (10.1, [("gateway needs more than its 250 MB", 12.0)])):
-        run = observed(in_flight=at(6, calls, 4.0), deployment=small, memory_mb=memory)
-        assert breaks(run) == said
+        run = run_of_windows(
+            in_flight=value_in_window(6, calls, 4.0), deployment=small, memory_mb=memory
+        )
+        assert saturations(run) == said
         assert run.memory_mb["gateway"][6] == pytest.approx(200 + 10 * calls / 2)
 
 
@@ -164,9 +170,9 @@ def test_what_is_full_or_too_small_breaks() -> None:
 def test_recovery_is_timed_from_the_end_of_its_cause(
     in_flight: list[float], recovered_s: float
 ) -> None:
-    assert observed(in_flight=in_flight).recovered_s(8.0) == recovered_s
+    assert run_of_windows(in_flight=in_flight).recovered_s(8.0) == recovered_s
     crowd = [99, *in_flight[1:]]  # in the first window people come who stay
-    assert observed(in_flight=crowd, arrivals=Users(9)).recovered_s(8.0) == recovered_s
+    assert run_of_windows(in_flight=crowd, arrivals=Users(9)).recovered_s(8.0) == recovered_s
 
 
 @pytest.mark.parametrize(
@@ -183,13 +189,13 @@ def test_overload_is_a_queue_that_grows(
     per_s: float, first: float, grows_by_s: float, answered: str
 ) -> None:
     queue = [first + grows_by_s * WINDOW_S * k for k in range(TEN)]
-    said = observed(in_flight=queue, arrivals=Steady(per_s)).overload
+    said = run_of_windows(in_flight=queue, arrivals=Steady(per_s)).overload
     assert (
         said.startswith(f"{per_s:g} calls a second come and {answered} are")
         if answered
         else not said
     )
-    assert observed(in_flight=queue, arrivals=Users(9)).overload == ""
+    assert run_of_windows(in_flight=queue, arrivals=Users(9)).overload == ""
 
 
 @pytest.mark.parametrize(
@@ -204,18 +210,18 @@ def test_overload_is_a_queue_that_grows(
 )
 def test_the_demand_says_whether_the_rate_is_too_much(arrivals: Arrivals, said: str) -> None:
     queue = [100.0 * WINDOW_S * k for k in range(TEN)]
-    found = observed(in_flight=queue, arrivals=arrivals).overload
+    found = run_of_windows(in_flight=queue, arrivals=arrivals).overload
     assert found.startswith(said) if said else not found
 
 
-PAUSE = (Pauses(12.0, "institution", 8.0),)
+PAUSE = (ProcessPause(12.0, "institution", 8.0),)
 
 
 @pytest.mark.parametrize("events", [(), PAUSE])
-def test_a_queue_that_grows_in_a_pause_is_no_overload(events: tuple[Pauses, ...]) -> None:
+def test_a_queue_that_grows_in_a_pause_is_no_overload(events: tuple[ProcessPause, ...]) -> None:
     """At three quarters of what is possible."""
     queue = [4.0] * 6 + [300.0, 600.0, 900.0, 700.0]
-    run = observed(in_flight=queue, arrivals=Steady(150.0))
+    run = run_of_windows(in_flight=queue, arrivals=Steady(150.0))
     assert bool(replace(run, workload=replace(run.workload, events=events)).overload) != bool(
         events
     )
@@ -229,14 +235,14 @@ def test_a_queue_that_grows_in_a_pause_is_no_overload(events: tuple[Pauses, ...]
     ],
 )
 def test_calls_that_wait_while_something_happens(during: list[float], said: list[str]) -> None:
-    run = observed(in_flight=[4.0, 3.0, 4.0, 5.0, 4.0, 4.0, *during], arrivals=Steady(42.0))
+    run = run_of_windows(in_flight=[4.0, 3.0, 4.0, 5.0, 4.0, 4.0, *during], arrivals=Steady(42.0))
     run = replace(run, workload=replace(run.workload, events=PAUSE))
-    assert [each.what for each in run.breaks] == said
+    assert [each.what for each in run.saturations] == said
 
 
 def test_a_percentile_says_what_it_is_of() -> None:
     """Calls that come in whole windows, those under way with their times so far."""
-    late = observed(at(3, (900, 0, 90, 10), CALM), under_way_ms=[500.0] * 200)
+    late = run_of_windows(value_in_window(3, (900, 0, 90, 10), CALM), under_way_ms=[500.0] * 200)
     assert str(late.percentile(50)).startswith("10.0 ms (no interval: 9 windows are too few")
     p99 = late.percentile(99)
     assert (p99.at_least, p99.under_way, p99.high_ms) == (True, 200, math.inf)
@@ -248,7 +254,7 @@ def test_a_percentile_says_what_it_is_of() -> None:
     assert (some.between_s, some.asked_s) == ((6.0, 8.0), (5, 9))
     assert str(some).endswith(", of calls that came from 6 s to 8 s")
     assert late.percentile(50, between_s=(6, 8)).asked_s is None
-    nobody = observed([(0, 0, 0, 0)] * TEN, under_way_ms=[500.0])
+    nobody = run_of_windows([(0, 0, 0, 0)] * TEN, under_way_ms=[500.0])
     assert nobody.percentile(99).at_least
     assert nobody.offered_per_s() == 1 / 18
 
@@ -256,26 +262,26 @@ def test_a_percentile_says_what_it_is_of() -> None:
 # ---------------------------------------------------------------------- which windows count
 
 SLOW_START = {
-    "attempts": at(0, (100, 300, 200, 400), (990, 10, 0, 0)),
-    "took_ms": at(0, 9_000.0, 10.0),
+    "attempts": value_in_window(0, (100, 300, 200, 400), (990, 10, 0, 0)),
+    "took_ms": value_in_window(0, 9_000.0, 10.0),
 }
 
 
 def test_the_first_tenth_counts_only_where_it_is_asked_for() -> None:
-    run = observed(**SLOW_START)
+    run = run_of_windows(**SLOW_START)
     assert run.windows() == range(1, TEN)
     assert run.percentile(99).ms == pytest.approx(10, rel=0.002)
     assert run.percentile(99, between_s=(0, 20)).ms == pytest.approx(9_000, rel=0.002)
-    assert Found(STAR, 1.0, run, None).p99.ms == run.percentile(99).ms  # type: ignore[arg-type]
+    assert SearchResult(STAR, 1.0, run, None).p99.ms == run.percentile(99).ms  # type: ignore[arg-type]
     assert run.outcomes() == {"done": 9_010, "refused": 390, "timed out": 200, "broken": 400}
     assert run.throughput_per_s() == 990 / WINDOW_S
     assert run.ended_per_s() == 1_000 / WINDOW_S
     assert run.goodput_per_s(11.0) == 990 / WINDOW_S
     assert run.throughput_per_s((0, 4)) == (100 + 990) / 4
     assert run.ended_per_s((0, 4)) == 2_000 / 4
-    late = observed(**SLOW_START, under_way_ms=[1.0] * 36)
+    late = run_of_windows(**SLOW_START, under_way_ms=[1.0] * 36)
     assert late.offered_per_s() == 1_000 / WINDOW_S + 2, "what came, whatever became of it"
-    row = told(run)
+    row = summary_row(run)
     assert row["p99_ms"] == run.percentile(99).ms
     assert (row["offered_per_s"], row["answered_per_s"]) == (500, 495)
     assert (row["refused"], row["timed_out"], row["broken"]) == (0.01, 0, 0)
@@ -291,14 +297,14 @@ def test_the_first_tenth_counts_only_where_it_is_asked_for() -> None:
     ],
 )
 def test_windows_count_as_a_whole(between_s: tuple[float, float], inside: range) -> None:
-    assert observed().windows(between_s) == inside
+    assert run_of_windows().windows(between_s) == inside
     with pytest.raises(UsageError, match=r"no window of the run lies between 2\.1 s and 3\.9 s"):
-        observed().windows((2.1, 3.9))
+        run_of_windows().windows((2.1, 3.9))
 
 
 def test_what_takes_many_runs_leaves_out_their_first_tenths() -> None:
     """In the beginning nobody is answered for a while."""
-    slow = Workload(Steady(40.0), events=(Pauses(0.0, "gateway", 0.3),))
+    slow = Workload(Steady(40.0), events=(ProcessPause(0.0, "gateway", 0.3),))
     known = {"costs": made_up(), "minutes": 0.15, "seed": 7}
     run = STAR.run(slow, seconds=6, costs=made_up())
     assert run.percentile(99, between_s=(0, 6)).ms > 200
@@ -333,8 +339,11 @@ def test_the_cheapest_takes_the_most_that_it_has_named() -> None:
 @pytest.mark.parametrize(
     ("price", "tried"),
     [
-        (search.cores, [(1, 1), (1, 2), (2, 1), (2, 2)]),  # more of one thing may do
-        (lambda deployment: -search.cores(deployment), [(2, 2)]),  # less of everything does not
+        (search.total_cores, [(1, 1), (1, 2), (2, 1), (2, 2)]),  # more of one thing may do
+        (
+            lambda deployment: -search.total_cores(deployment),
+            [(2, 2)],
+        ),  # less of everything does not
     ],
 )
 def test_what_has_no_more_of_anything_than_what_failed_is_not_tried(
@@ -364,7 +373,7 @@ def test_what_no_test_decides_straddles() -> None:
         {"node_cores": n, "price": n, "why_not": why}
         for n, why in ((1, "p99: on neither side of"), (2, ""))
     ]
-    text = str(Found(STAR, 2.0, observed(), pd.DataFrame(rows)))
+    text = str(SearchResult(STAR, 2.0, run_of_windows(), pd.DataFrame(rows)))
     assert text.endswith("; 1 cheaper ones may do, too: too close to tell")
 
 

@@ -27,9 +27,9 @@ from mpcsim.service.operations.supervisor import (
     free_port,
     gateway_program,
     node_program,
-    running,
+    process_group,
 )
-from mpcsim.service.process.listening import listen
+from mpcsim.service.process.http_limits import listen
 from mpcsim.service.rpc.tokens import TokenVerifier
 from tests.helpers.processes import PORTS
 from tests.node.harness import PLACES
@@ -67,7 +67,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     programs = [replace(program, metrics_port=free_port()) for program in backend(data)]
     gateway = programs[-1]
     node = replace(node_program(free_port(), gateway), metrics_port=free_port())
-    with running() as processes:
+    with process_group() as processes:
         processes.start(*programs, node)
         yield System((*programs, node), data)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim.cli.token import fresh
+from mpcsim.cli.token import fresh_token
 from mpcsim.service.operations import supervisor as system
-from mpcsim.service.operations.supervisor import HOST, Program, free_port, running
-from mpcsim.service.process.lifetime import stopped_once
-from mpcsim.service.process.listening import listen
+from mpcsim.service.operations.supervisor import HOST, Program, free_port, process_group
+from mpcsim.service.process.http_limits import listen
+from mpcsim.service.process.process_lifetime import interrupt_once
 from tests.helpers.processes import (
     PATIENCE_S,
     PORTS,
@@ -35,7 +35,7 @@ APART_S = 0.05
 """Between a terminal's signal and the same one from ``make``."""
 
 
-class Served:
+class ServiceProcesses:
     """``mpcsim serve``, started as a shell does: with a process group of its own."""
 
     def __init__(self, folder: Path, command: Sequence[str], **variables: str) -> None:
@@ -60,7 +60,7 @@ class Served:
         return f"http://{HOST}:{self.ports[port]}"
 
     def token(self, user: str = "alice") -> str:
-        return fresh(user, self.address("GATEWAY_PORT"), self.data)
+        return fresh_token(user, self.address("GATEWAY_PORT"), self.data)
 
     def up(self) -> bool:
         assert self.process.poll() is None, self.said()
@@ -70,9 +70,9 @@ class Served:
 @contextmanager
 def served(
     folder: Path, command: Sequence[str] = SERVE, **variables: str
-) -> Iterator[tuple[Served, set[int]]]:
+) -> Iterator[tuple[ServiceProcesses, set[int]]]:
     """A system that is up, and the processes that belong to it."""
-    system = Served(folder, command, **variables)
+    system = ServiceProcesses(folder, command, **variables)
     family = {system.process.pid}
     try:
         with not_outliving_us(system.process):
@@ -85,7 +85,7 @@ def served(
             system.process.wait()
 
 
-def check_all_gone(system: Served, family: set[int]) -> None:
+def check_all_gone(system: ServiceProcesses, family: set[int]) -> None:
     until(lambda: not left(family))
     for port in system.ports.values():
         listen(HOST, port).close()
@@ -119,7 +119,7 @@ def test_nothing_outlives_serve(tmp_path, signals):
 
 
 def test_ctrl_c_before_it_is_up(tmp_path):
-    started = Served(tmp_path, SERVE)
+    started = ServiceProcesses(tmp_path, SERVE)
     with nothing_left({started.process.pid}):
         until(lambda: descendants(started.process.pid))
         family = descendants(started.process.pid)
@@ -162,7 +162,7 @@ HTTPServer(("127.0.0.1", int(sys.argv[1])), Hello).serve_forever()
 def test_who_does_not_stop_is_killed(monkeypatch):
     monkeypatch.setattr(system, "STOPPING_S", 0.2)
     port = free_port()
-    with running() as processes:
+    with process_group() as processes:
         command = [sys.executable, "-c", DEAF, str(port)]
         processes.start(Program("deaf", command, port, "", "/"), quiet=True)
         process_id = processes.process_id("deaf")
@@ -173,7 +173,7 @@ def test_who_does_not_stop_is_killed(monkeypatch):
 def test_only_the_first_signal_interrupts(number):
     before = signal.getsignal(number)
     cleaned_up = False
-    with pytest.raises(KeyboardInterrupt), stopped_once():
+    with pytest.raises(KeyboardInterrupt), interrupt_once():
         try:
             signal.raise_signal(number)
         finally:
@@ -187,7 +187,7 @@ def test_only_the_first_signal_interrupts(number):
 def test_what_is_ignored_stays_so():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with stopped_once():
+        with interrupt_once():
             signal.raise_signal(signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:

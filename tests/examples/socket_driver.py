@@ -13,7 +13,7 @@ What to add before anything of value goes over it:
 - Agreement beforehand: everyone needs the same set-up, and a session id that was never used.
 - Storage. A process that may die stores ``party.snapshot()`` before anything goes out, and resumes
   from it: ``Party.resume`` says everything again, and receivers ignore what they have. What the
-  outcome asks for (keep a share, ``KeyShare.after`` an abort) is the caller's.
+  outcome asks for (keep a share; ``KeyShare.after_abort``) is the caller's.
 - Connections that come back. Here one that breaks while its sender is waited for ends the session.
 """
 
@@ -134,7 +134,7 @@ class _Driver:
 
     def _look(self) -> None:
         """End the session if it is over, or cannot get there any more."""
-        waiting = self._party.waiting()
+        waiting = self._party.waiting_state()
         if self.ended.done():
             return
         if self._party.outcome is not None:

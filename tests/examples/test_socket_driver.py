@@ -14,7 +14,7 @@ from mpcsim.errors import Aborted, Reason
 from mpcsim.ids import HOLDERS
 from mpcsim.protocols import dkg, ecdsa, frost, results
 from mpcsim.protocols.engine import Done
-from mpcsim.sim import Adversary, on
+from mpcsim.sim import Adversary, alter_kind
 from tests.examples.socket_driver import PeerGone, drive
 
 DEADLINE_S = 60.0
@@ -78,7 +78,7 @@ def test_a_peer_that_says_nothing_is_named_when_the_deadline_is_over():
 
 def test_a_cheater_is_named_and_the_others_are_told():
     one, two, three = generation("ed25519")
-    cheat = Adversary(two, on("Reveal", lambda m: replace(m, blinding=bytes(32)), to={1}))
+    cheat = Adversary(two, alter_kind("Reveal", lambda m: replace(m, blinding=bytes(32)), to={1}))
     ends = over_sockets([one, cheat, three])
     assert isinstance(ends[1], Aborted)
     assert ends[1].reason is Reason.COMMITMENT_OPENING

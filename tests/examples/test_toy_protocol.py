@@ -45,7 +45,7 @@ def test_step_by_hand():
     local.start()
     assert str(local.in_flight[0]) == "round 1: Commit from party 1 to party 2, 72 bytes"
     local.deliver(2)  # from party 2 to party 1
-    assert str(one.waiting()) == "waiting in round 2 (reveal) for Commit from 3"
+    assert str(one.waiting_state()) == "waiting in round 2 (reveal) for Commit from 3"
     tossed = results(local.finish())
     assert len(set(tossed.values())) == 1
     drawn = [party.inbox.own[toy_protocol.Reveal][1].coin for party in (one, two, three)]
@@ -226,7 +226,7 @@ def test_explored_parties_keep_their_multiplication_state():
     assert explorer.view.good
     explorer.edit(2, 1, "Respond", "reply.eta", "+ 1")
     assert explorer.view.aborts[0].reason == "MULTIPLICATION_CHECK"
-    assert all(setup.share.usable(3 - setup.share.identifier) for setup in setups)
+    assert all(setup.share.can_multiply(3 - setup.share.identifier) for setup in setups)
     assert explorer.undo().view.good
 
 

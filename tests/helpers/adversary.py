@@ -7,7 +7,15 @@ from mpcsim.crypto.groups.group import Scalar
 from mpcsim.crypto.rng import Rng
 from mpcsim.protocols.engine import RoundOutput, View
 from mpcsim.protocols.local_run import InFlight, Schedule
-from mpcsim.sim.run.adversary import Adversary, Item, Tamper, Tampered, honest, on, with_round
+from mpcsim.sim.run.adversary import (
+    Adversary,
+    Item,
+    Tamper,
+    Tampered,
+    alter_kind,
+    pass_unchanged,
+    with_round,
+)
 
 __all__ = [
     "Adversary",
@@ -16,8 +24,8 @@ __all__ = [
     "Tampered",
     "drawing",
     "favouring",
-    "honest",
-    "on",
+    "pass_unchanged",
+    "alter_kind",
     "with_round",
 ]
 

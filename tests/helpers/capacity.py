@@ -13,13 +13,13 @@ from mpcsim.capacity import Client, Deployment, Event
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model.costs import Costs, Kind, Stage
 from mpcsim.capacity.model.limits import Limit
-from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation, Turn
+from mpcsim.capacity.model.operations import REQUEST, RESPONSE, KeyLock, Operation
 from mpcsim.capacity.model.speed import Speed
-from mpcsim.capacity.simulation.driving import Drive
+from mpcsim.capacity.simulation.driver import KernelDriver
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.replay import MessageGraph
-from mpcsim.sim.replay.steps import GATEWAY, Packet, Step
+from mpcsim.sim.replay.steps import GATEWAY, GraphMessage, Step
 
 POINTS = 4097
 WAITS = Client()
@@ -41,11 +41,11 @@ def costs(
 ) -> Costs:
     """What messages cost; others of these names cost nothing."""
     stages = {name: (Stage(kind, quantiles),) for name, (kind, quantiles) in times.items()}
-    of = {name: stages.get(name, ()) for name in (*names, ASKED, ANSWERED)}
+    of = {name: stages.get(name, ()) for name in (*names, REQUEST, RESPONSE)}
     return Costs({operation: of}, {}, {}, Speed.NONE, {})
 
 
-def divided(
+def with_split_stages(
     service: tuple[Operation, Costs], parts: Sequence[tuple[Kind, float]]
 ) -> tuple[Operation, Costs]:
     """The same, with stages that are parts of what was one."""
@@ -61,13 +61,13 @@ def divided(
     return operation, replace(known, stages={operation.name: stages})
 
 
-def at_the_node(
+def node_service(
     quantiles: tuple[float, ...], kind: Kind = "loop", name: str = "work"
 ) -> tuple[Operation, Costs]:
     """The node does something, and nobody else."""
     graph = MessageGraph(name, (Step(CLIENT, "", 0, "", (), ()),), (), "call")
     operation = Operation(name, graph, 100, 100, ())
-    return operation, costs(name, {ASKED: (kind, quantiles)})
+    return operation, costs(name, {REQUEST: (kind, quantiles)})
 
 
 ASKS, ASKS_OPERATOR, ASKS_INSTITUTION = "in", "to the operator", "to the institution"
@@ -75,7 +75,7 @@ OPERATOR_SAYS, INSTITUTION_SAYS, SAYS = "from the operator", "from the instituti
 NAMES = (ASKS, ASKS_OPERATOR, ASKS_INSTITUTION, OPERATOR_SAYS, INSTITUTION_SAYS, SAYS)
 
 
-def everywhere(
+def fork_join_service(
     ms: float | Mapping[str, float] = 1.0,
     name: str = "sign",
     *,
@@ -93,12 +93,12 @@ def everywhere(
         times: how that is distributed.
     """
     messages = (
-        Packet(ASKS, CLIENT, GATEWAY, size, 0, 0),
-        Packet(ASKS_OPERATOR, GATEWAY, OPERATOR, size, 1, 1),
-        Packet(ASKS_INSTITUTION, GATEWAY, INSTITUTION, size, 1, 2),
-        Packet(OPERATOR_SAYS, OPERATOR, GATEWAY, size, 2, 1),
-        Packet(INSTITUTION_SAYS, INSTITUTION, GATEWAY, size, 3, 2),
-        Packet(SAYS, GATEWAY, CLIENT, size, 4, 0),
+        GraphMessage(ASKS, CLIENT, GATEWAY, size, 0, 0),
+        GraphMessage(ASKS_OPERATOR, GATEWAY, OPERATOR, size, 1, 1),
+        GraphMessage(ASKS_INSTITUTION, GATEWAY, INSTITUTION, size, 1, 2),
+        GraphMessage(OPERATOR_SAYS, OPERATOR, GATEWAY, size, 2, 1),
+        GraphMessage(INSTITUTION_SAYS, INSTITUTION, GATEWAY, size, 3, 2),
+        GraphMessage(SAYS, GATEWAY, CLIENT, size, 4, 0),
     )
     steps = (
         Step(CLIENT, "", 0, "", (), (0,)),
@@ -109,7 +109,7 @@ def everywhere(
         Step(CLIENT, "", 0, "", (5,), ()),
     )
     taken = tuple(
-        Turn(of, ASKS, says, ASKS, *queue)
+        KeyLock(of, ASKS, says, ASKS, *queue)
         for of, says in (("operator", OPERATOR_SAYS), ("institution", INSTITUTION_SAYS))
     )
     graph = MessageGraph(name, steps, messages, "call")
@@ -121,23 +121,23 @@ def everywhere(
     return operation, costs(name, spent, *NAMES)
 
 
-def together(*made: tuple[Operation, Costs]) -> tuple[list[Operation], Costs]:
+def combined_service(*services: tuple[Operation, Costs]) -> tuple[list[Operation], Costs]:
     """Several operations of one service."""
-    stages = {name: of for _, each in made for name, of in each.stages.items()}
-    return [operation for operation, _ in made], Costs(stages, {}, {}, Speed.NONE, {})
+    stages = {name: of for _, each in services for name, of in each.stages.items()}
+    return [operation for operation, _ in services], Costs(stages, {}, {}, Speed.NONE, {})
 
 
 @dataclass
-class Ran:
+class SimulatedRun:
     """A run, and what it has written."""
 
     layout: Layout
-    drive: Drive
+    driver: KernelDriver
     parts: list[NDArray[np.float64]] = field(default_factory=list)
 
     @property
     def rows(self) -> NDArray[np.float64]:
-        self.drive.flush()
+        self.driver.flush()
         return np.concatenate(self.parts)
 
     def column(self, number: int) -> NDArray[np.float64]:
@@ -150,7 +150,7 @@ class Ran:
         return self.column(kernel.ENDED) - self.column(kernel.DUE)
 
 
-def poisson(
+def poisson_arrivals(
     per_ms: float, count: int, seed: int, users: int = 1000, operations: Sequence[float] = (1.0,)
 ) -> Iterator[tuple[float, Any]]:
     """So many arrivals."""
@@ -160,7 +160,7 @@ def poisson(
     yield math.inf, (due, what, generator.integers(0, users, count))
 
 
-def made(
+def prepare_run(
     service: tuple[Operation, Costs] | tuple[list[Operation], Costs],
     arrivals: Iterable[tuple[float, Any]] = (),
     *,
@@ -171,15 +171,15 @@ def made(
     limits: Sequence[Limit] = (),
     events: Sequence[Event] = (),
     room: int = 256,
-) -> Ran:
+) -> SimulatedRun:
     """A service that has not begun yet."""
     operations, known = service
     several = operations if isinstance(operations, list) else [operations]
     where = deployment or Deployment(Network.star(1.0))
     layout = Layout(where, several, known, client, users, seed, limits=limits, room=room)
     parts: list[NDArray[np.float64]] = []
-    drive = Drive(layout, iter(arrivals), lambda rows: parts.append(rows.copy()), events)
-    return Ran(layout, drive, parts)
+    driver = KernelDriver(layout, iter(arrivals), lambda rows: parts.append(rows.copy()), events)
+    return SimulatedRun(layout, driver, parts)
 
 
 def interval(values: NDArray[np.float64], batches: int = 20) -> tuple[float, float]:

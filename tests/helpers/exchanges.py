@@ -10,10 +10,10 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.network.tcp import connection as connections
 from mpcsim.sim.network.tcp import kernel
 from mpcsim.sim.network.tcp.compiled import entry
-from mpcsim.sim.network.tcp.wire import mixed
+from mpcsim.sim.network.tcp.wire import hash64
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.traffic import Traffic
-from mpcsim.sim.network.traffic import connections as records
+from mpcsim.sim.network.traffic import connection_records as records
 from mpcsim.sim.network.transport import Connection, Draws
 
 
@@ -51,7 +51,7 @@ def loss_free(network: Network, one_way_ms: float, up: int, down: int) -> tuple[
                 assert arrival is not None
                 assert arrival.number == number
                 now = arrival.at_ms
-                traffic.finish(number)
+                traffic.take_transfer(number)
         times.append(now - begun)
     return times[0], times[1]
 
@@ -94,9 +94,9 @@ def _run(
     times: NDArray[np.float64],
 ) -> None:
     c = made[0]
-    key = mixed(seed + np.uint64(1))
+    key = hash64(seed + np.uint64(1))
     for n in range(len(times)):
-        connections.begin(c, bool(c["warm"]))
+        connections.reset(c, bool(c["warm"]))
         for h in range(2):
             c.half[h].wire[0].bits_per_ms = bits_per_ms
             c.half[h].wire[0].queue = math.inf
@@ -108,7 +108,7 @@ def _run(
             begun = now
             for h in range(2):
                 size = up if h == 0 else down
-                own = mixed(key + np.uint64(4 * n + 2 * k + h))
-                kernel.give(c, h, now, 0, size, size, own, one_way_ms, one_way_ms, 0)
-                _, now = kernel.steps(c, math.inf, math.inf)
+                own = hash64(key + np.uint64(4 * n + 2 * k + h))
+                kernel.send_message(c, h, now, 0, size, size, own, one_way_ms, one_way_ms, 0)
+                _, now = kernel.run_until(c, math.inf, math.inf)
             times[n, k] = now - begun

@@ -20,7 +20,7 @@ from mpcsim.attacks.picture import matrix_chart
 from mpcsim.attacks.report import collect, run
 from mpcsim.capacity import Deployment, Part
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.lab.explorer.overview import data_flow
+from mpcsim.lab.explorer.data_flow_figure import data_flow
 from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.client import figures as operations
 from mpcsim.service.smart_account.client.client import Flow, ServiceTransport, SmartAccountClient
@@ -131,7 +131,9 @@ def parts() -> Figure:
         "generate": {"vault": 0.0, "round 1": 210.0, "round 2": 200.0, "compute": 45.0},
         "sign": {"vault": 200.0, "round 1": 200.0, "round 2": 800.0, "compute": 9.0},
     }
-    return figures.splits(rows, title="POST /v3/wallet", starts=[0.0, 100.0], parties=[None, 1])  # type: ignore[list-item]
+    return figures.stacked_bars(
+        rows, title="POST /v3/wallet", starts=[0.0, 100.0], parties=[None, 1]
+    )  # type: ignore[list-item]
 
 
 def causes() -> Figure:
@@ -141,7 +143,7 @@ def causes() -> Figure:
     for party in range(1, 8):
         rows[f"party {party}"] = dict.fromkeys(figures.FILLS, 10.0)
         parties.append(party)
-    return figures.splits(rows, parties=parties)
+    return figures.stacked_bars(rows, parties=parties)
 
 
 def links() -> Figure:
@@ -158,7 +160,7 @@ def quantiles() -> Figure:
 
 def groups() -> Figure:
     runs = {name: run.finished_ms for name, run in variants().items()}
-    return figures.tails({f"ECDSA, {k} (scope protocol)": runs for k in ("fixed", "mobile")})
+    return figures.tail_plot({f"ECDSA, {k} (scope protocol)": runs for k in ("fixed", "mobile")})
 
 
 def of_traces() -> dict[str, Draw]:
@@ -181,12 +183,14 @@ def of_many() -> dict[str, Draw]:
         "Comparison.plot, two scopes": lambda: compare(
             {"protocol": replayed(), "REST call": calls()}
         ).plot(),
-        "Comparison.ranked": lambda: compare(variants()).ranked(),
-        "Comparison.splits": lambda: compare(variants()).splits(),
+        "Comparison.ranked_bars": lambda: compare(variants()).ranked_bars(),
+        "Comparison.stacked_bars": lambda: compare(variants()).stacked_bars(),
         "Explanation.plot": lambda: _explained().plot(),
-        "tails": groups,
+        "tail_plot": groups,
         "quantile_plot": quantiles,
-        "ranked": lambda: figures.ranked({"operator": 40.0, "institution": -12.0, "party 7": 3.0}),
+        "ranked_bars": lambda: figures.ranked_bars(
+            {"operator": 40.0, "institution": -12.0, "party 7": 3.0}
+        ),
         "heat_map": lambda: figures.heat_map(swept(), "network", "institution"),
         "heat_map, counts": lambda: figures.heat_map(
             counts(), text=lambda n: f"{n:.0f}", title="Requests by endpoint and status"
@@ -194,8 +198,8 @@ def of_many() -> dict[str, Draw]:
         "curves, symlog": by_loss,
         "curves": sharing,
         "curves, steps": steps,
-        "splits": parts,
-        "splits, every cause": causes,
+        "stacked_bars": parts,
+        "stacked_bars, every cause": causes,
         "measured_links": links,
         "data_flow": data_flow,
         "Deployment.plot": lambda: Deployment(LTE, Part(4, replicas=2, workers=3)).plot(),
@@ -218,7 +222,7 @@ def of_operations() -> dict[str, Draw]:
 @cache
 def flow() -> Flow:
     """A transfer, signed with a whole key: nobody looks at who signs."""
-    service = setup.embedded(rng=SeededRng("figures, chain"))
+    service = setup.over_embedded_chain(rng=SeededRng("figures, chain"))
     key = setup.account(SeededRng("figures, owner").bytes(32))
     service.bundler.pay(service.owner_account(key.address), 10**18)
     client = SmartAccountClient(ServiceTransport(service), chain_id=service.chain.chain_id)

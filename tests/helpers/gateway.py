@@ -33,12 +33,12 @@ from mpcsim.service.error_codes import HEADER, Code
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.mpc_node.store import StoredShare
-from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway, open_mpc_node
+from mpcsim.service.operations import GatewayOptions, RunningGateway, open_gateway, open_mpc_node
 from mpcsim.service.operations.data_folder import read_link
-from mpcsim.service.rpc import notices, session_keys, wire
+from mpcsim.service.rpc import session_keys, suspension_notices, wire
+from mpcsim.service.rpc.activation_messages import PREPARED
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring, Scope
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.rpc.standing import PREPARED
 from mpcsim.service.rpc.statements import SignedRecord
 from mpcsim.service.storage.database import REGISTRY
 from mpcsim.service.vault import (
@@ -48,9 +48,9 @@ from mpcsim.service.vault import (
     SecretStore,
     SigningRequest,
     VaultUse,
-    hashes,
     new_salt,
     seal_share,
+    sha256_each,
 )
 from mpcsim.sim.simulated_network import SimulatedNetwork
 from tests.helpers.adversary import Adversary, Tamper
@@ -145,7 +145,7 @@ class Client:
     """Who the MPC nodes are; asked for by ``meet`` where it is not known."""
 
     @classmethod
-    def of(cls, gateway: OpenGateway, username: str = "alice") -> Client:
+    def of(cls, gateway: RunningGateway, username: str = "alice") -> Client:
         """Without a socket."""
         transport = httpx.ASGITransport(gateway.app, raise_app_exceptions=False)
         http = httpx.AsyncClient(transport=transport, base_url="http://gateway")
@@ -181,7 +181,7 @@ class Client:
     async def exchange(self, session_id: bytes, messages: Iterable[bytes]) -> tuple[bytes, ...]:
         body = wire.Exchange(session_id, signed(session_id, tuple(messages)))
         reply = await self.ask("exchange", body)
-        return wire.Mail.from_bytes(reply).messages
+        return wire.MessageBatch.from_bytes(reply).messages
 
     async def finish(self, party: Any, session_id: bytes, outputs: list[Any]) -> Any:
         """Exchange messages until the party is done; its result."""
@@ -201,7 +201,7 @@ class Client:
             with suppress(Failed):
                 await self.exchange(session_id, sends(outputs))
         if isinstance(party.outcome, Aborted) or not sends(outputs):
-            raise Stuck(party.outcome or party.waiting())
+            raise Stuck(party.outcome or party.waiting_state())
 
     # ------------------------------------------------------------------ keys
 
@@ -212,14 +212,14 @@ class Client:
         party = wrap(dkg.party(agreed, CLIENT, session_id=session_id))
         first = wire.Generate(session_id, curve, signed(session_id, sends(party.start())))
         reply = await self.ask("generate", first)
-        outputs = feed(party, wire.Mail.from_bytes(reply).messages)
+        outputs = feed(party, wire.MessageBatch.from_bytes(reply).messages)
         self.given.append(await self.finish(party, session_id, outputs))
         return session_id, self.given[-1]
 
     async def begin_recover(self, curve: str, wrap: Wrap = honest) -> tuple[bytes, KeyShare]:
         session_id = fresh_session()
         reply = await self.ask("recover", wire.Recover(session_id, curve))
-        opened = wire.Recovering.from_bytes(reply)
+        opened = wire.RecoverReply.from_bytes(reply)
         (record,) = {*opened.records.values()}
         agreed = reshare.setup(
             PublicKeyRecord.from_bytes(record), MPC_NODES, receivers=(CLIENT, *MPC_NODES)
@@ -282,10 +282,10 @@ class Client:
         """A request to sign with the proof that belongs to it."""
         signer = PartyId(request.signer)
         what = request.session_id, request.message, request.path, request.count
-        use = VaultUse.signing(
+        use = VaultUse.for_signing(
             *(request.key_id, self._named(), self._boot(signer)),
             SigningRequest(signer, *what),
-            hashes(request.messages),
+            sha256_each(request.messages),
             request.vault.reply_key if request.vault else b"",
         )
         return replace(
@@ -299,7 +299,7 @@ class Client:
         proofs = {}
         for party in MPC_NODES:
             epoch, boot = share.record.epoch, self._boot(party)
-            use = VaultUse.opening(epoch, self._named(), boot, reply_key)
+            use = VaultUse.for_opening(epoch, self._named(), boot, reply_key)
             proofs[party] = wire.UseProof(boot, use.mac(share.auth_key(party)))
         return wire.OpenVault(share.record.epoch, reply_key, halves, proofs)
 
@@ -337,7 +337,7 @@ class Client:
         await self.meet()
         party, request = self.begin_sign(share, message, signer, wrap, path=path)
         reply = await self.ask("sign", request)
-        outputs = feed(party, wire.Signing.from_bytes(reply).messages)
+        outputs = feed(party, wire.SignReply.from_bytes(reply).messages)
         while not isinstance(party.outcome, Done):
             await self._check_going_on(party, request.session_id, outputs)
             outputs = feed(party, await self.exchange(request.session_id, sends(outputs)))
@@ -355,7 +355,7 @@ class Client:
         about = session_id, epoch, signer, b"", sends(party.start()), (), NO_PROOF
         vault = self._vault(share, store, signer, presignatures=count)
         request = self.proven(share, wire.Sign(*about, vault, count=count))
-        begun = wire.Signing.from_bytes(await self.ask("sign", request))
+        begun = wire.SignReply.from_bytes(await self.ask("sign", request))
         outputs = feed(party, begun.messages)
         while not isinstance(party.outcome, Done):
             outputs = feed(party, await self.exchange(session_id, sends(outputs)))
@@ -375,11 +375,11 @@ class Client:
     ) -> wire.Presigned:
         """A request to sign with a presignature, the first of its batch; not yet sent."""
         epoch = share.record.epoch
-        using = wire.Using(signer, part.id, allowance, 0, message, path, os.urandom(32))
+        using = wire.PresignedRequest(signer, part.id, allowance, 0, message, path, os.urandom(32))
         said = using.encode(NO_CONTEXT)
-        use = VaultUse.presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
+        use = VaultUse.for_presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
         proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
-        said = using.hidden().encode(NO_CONTEXT)
+        said = using.hide().encode(NO_CONTEXT)
         return wire.Presigned(epoch, using, proof, self._vault(share, store, signer, using=said))
 
     def _vault(
@@ -389,7 +389,7 @@ class Client:
         proofs = {}
         for other in set(MPC_NODES) - {signer}:
             boot = self._boot(other)
-            use = VaultUse.opening(share.record.epoch, self._named(), boot, REPLY_KEY, **about)
+            use = VaultUse.for_opening(share.record.epoch, self._named(), boot, REPLY_KEY, **about)
             proofs[other] = wire.UseProof(boot, use.mac(share.auth_key(other)))
         return wire.Vault(REPLY_KEY, store.halves, proofs)
 
@@ -397,10 +397,12 @@ class Client:
         """What a client asks for that has caught a node cheating, in a session that stays open."""
         await self.meet()
         _, request = self.begin_sign(share, signer=culprit)
-        tag = wire.Signing.from_bytes(await self.ask("sign", request)).tag
-        at = wire.Occasion(await self.user_id(), share.record.epoch, request.session_id)
+        tag = wire.SignReply.from_bytes(await self.ask("sign", request)).tag
+        at = wire.AbortedSession(await self.user_id(), share.record.epoch, request.session_id)
         sealed = {
-            j: notices.seal(share.peers[j].pair_secret, at, j, culprit, SystemRng())
+            j: suspension_notices.seal_notice(
+                share.peers[j].pair_secret, at, j, culprit, SystemRng()
+            )
             for j in MPC_NODES
         }
         return wire.Suspend(at, tag, sealed, share.record.curve_name)
@@ -447,7 +449,7 @@ class Client:
         return share
 
 
-async def give_key(gateway: OpenGateway, client: Client, curve: str) -> KeyShare:
+async def give_key(gateway: RunningGateway, client: Client, curve: str) -> KeyShare:
     """A key in force in all three stores, out of shares that were made before; the client's share.
 
     For tests in which a key is needed and not made: on secp256k1, making one takes 0.2 s. The key
@@ -472,17 +474,17 @@ async def give_key(gateway: OpenGateway, client: Client, curve: str) -> KeyShare
     return shares[CLIENT]
 
 
-def hellos(gateway: OpenGateway) -> dict[PartyId, wire.Hello]:
+def hellos(gateway: RunningGateway) -> dict[PartyId, wire.Hello]:
     """Who the MPC nodes are."""
     return {party: link.node.hello() for party, link in gateway.links.items()}
 
 
-def seal_keys(gateway: OpenGateway) -> dict[PartyId, bytes]:
+def seal_keys(gateway: RunningGateway) -> dict[PartyId, bytes]:
     """What the MPC nodes have secrets sealed to."""
     return {party: hello.seal_key for party, hello in hellos(gateway).items()}
 
 
-def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]:
+def seal(gateway: RunningGateway, user_id: str, share: KeyShare) -> tuple[str, str]:
     """A vault of a key: encrypted share and secret store."""
     rng, record = SystemRng(), share.record
     about = {"key_id": record.epoch.hex(), "curve": record.curve_name, "user_id": user_id}
@@ -499,18 +501,18 @@ def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]
     )
 
 
-def open_with(folder: Path | None = None, **options: Any) -> OpenGateway:
+def open_with(folder: Path | None = None, **options: Any) -> RunningGateway:
     """A gateway with these of the ``GatewayOptions``."""
     return open_gateway(folder, GatewayOptions(**options))
 
 
-def reopen(folder: Path, **options: Any) -> OpenGateway:
+def reopen(folder: Path, **options: Any) -> RunningGateway:
     """As a new process would open it: nothing in memory is left of an earlier gateway."""
     Guard._known.clear()
     return open_with(folder, **options)
 
 
-def live(folder: Path, work: Callable[[OpenGateway, Client], Any], **options: Any) -> Any:
+def live(folder: Path, work: Callable[[RunningGateway, Client], Any], **options: Any) -> Any:
     """Run ``work(gateway, client)`` with a gateway as a new process opens it on a folder."""
 
     async def whole() -> Any:
@@ -520,7 +522,7 @@ def live(folder: Path, work: Callable[[OpenGateway, Client], Any], **options: An
     return asyncio.run(whole())
 
 
-def run_with(work: Callable[[OpenGateway, Client], Coroutine[Any, Any, T]], **options: Any) -> T:
+def run_with(work: Callable[[RunningGateway, Client], Coroutine[Any, Any, T]], **options: Any) -> T:
     """Run ``work(gateway, client)`` with a gateway in memory that has these ``GatewayOptions``."""
 
     async def whole() -> T:
@@ -563,7 +565,7 @@ def nodes_alone(folder: Path) -> Iterator[dict[PartyId, Link]]:
         yield links
 
 
-def set_down(gateway: OpenGateway, down: bool) -> None:
+def set_down(gateway: RunningGateway, down: bool) -> None:
     """Cut the links to both MPC nodes, or join them again."""
     for link in gateway.links.values():
         link.down = down
@@ -576,7 +578,7 @@ async def until(is_met: Callable[[], Any]) -> None:
             await asyncio.sleep(0.001)
 
 
-async def delivered(gateway: OpenGateway) -> None:
+async def delivered(gateway: RunningGateway) -> None:
     """Wait until every MPC node has said what it makes of each suspension."""
     await until(lambda: not gateway.gateway.suspensions._undelivered)
 
@@ -640,7 +642,7 @@ def ask_node(
     return link.node.handle(verb, grant, body.to_bytes())
 
 
-def shares_of(gateway: OpenGateway) -> Mapping[int, list[Any]]:
+def shares_of(gateway: RunningGateway) -> Mapping[int, list[Any]]:
     """State and suspension of every share in the MPC nodes' stores."""
     return {
         party: link.node.store._database.rows(  # type: ignore[attr-defined]

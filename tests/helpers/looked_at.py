@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from mpcsim.service.metrics.exposition import exposed
-from mpcsim.service.operations import OpenGateway, open_gateway
+from mpcsim.service.metrics.exposition import expose_metrics
+from mpcsim.service.operations import RunningGateway, open_gateway
 from mpcsim.service.operations.supervisor import HOST, free_port
-from mpcsim.service.process.listening import ConnectionLimits, Connections
+from mpcsim.service.process.http_limits import ConnectionLimits, Connections
 from mpcsim.service.web.transport import AsgiTransport
-from node.api.metrics import seen
+from node.api.metrics import metrics_source
 from node.app import create_app
 from node.gateway_client.client import GatewayClient
 from node.wallet.wallet import Wallet
@@ -24,7 +24,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 @dataclass
 class LookedAt:
     api: Api
-    gateway: OpenGateway
+    gateway: RunningGateway
     ports: dict[str, str]
     """Addresses at which node and gateway can be looked at."""
 
@@ -52,9 +52,12 @@ def looked_at() -> Iterator[LookedAt]:
         opened.callback(loop.close)
         opened.callback(gateway.close)
         ports = {}
-        for name, what, of in (("gateway", gateway.app, gateway.seen()), ("node", app, seen(app))):
+        for name, what, of in (
+            ("gateway", gateway.app, gateway.metrics_source()),
+            ("node", app, metrics_source(app)),
+        ):
             port, connections = free_port(), Connections(ConnectionLimits())
-            opened.enter_context(exposed(what, of, HOST, port, connections))
+            opened.enter_context(expose_metrics(what, of, HOST, port, connections))
             ports[name] = f"http://{HOST}:{port}"
             loop.run(lifespans.enter_async_context(what.router.lifespan_context(what)))
         opened.callback(lambda: loop.run(lifespans.aclose()))

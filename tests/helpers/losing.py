@@ -17,41 +17,41 @@ LOSS: Final = 0.05
 """For links, and to look for keys with."""
 
 
-class Packet(NamedTuple):
+class GraphMessage(NamedTuple):
     place: int
     tries: int
     what: int
 
 
-def data(place: int, tries: int = 0) -> Packet:
+def data(place: int, tries: int = 0) -> GraphMessage:
     """A segment, by its place in the message from 0 on, and how often it was sent before."""
-    return Packet(place, tries, 0)
+    return GraphMessage(place, tries, 0)
 
 
-def ack(place: int, sent: int = 1) -> Packet:
+def ack(place: int, sent: int = 1) -> GraphMessage:
     """What acknowledges a segment at once, when that was sent so often."""
-    return Packet(place, sent, 1)
+    return GraphMessage(place, sent, 1)
 
 
-def late_ack(place: int, sent: int = 1) -> Packet:
+def late_ack(place: int, sent: int = 1) -> GraphMessage:
     """The same after a delay."""
-    return Packet(place, sent, 2)
+    return GraphMessage(place, sent, 2)
 
 
-def syn(nth: int = 1) -> Packet:
-    return Packet(-1, nth, 3)
+def syn(nth: int = 1) -> GraphMessage:
+    return GraphMessage(-1, nth, 3)
 
 
-def syn_ack(nth: int = 1) -> Packet:
-    return Packet(-1, nth, 4)
+def syn_ack(nth: int = 1) -> GraphMessage:
+    return GraphMessage(-1, nth, 4)
 
 
-def third(nth: int = 1) -> Packet:
+def third(nth: int = 1) -> GraphMessage:
     """The ACK that ends the handshake, in answer to the ``nth`` SYN-ACK."""
-    return Packet(-1, nth, 5)
+    return GraphMessage(-1, nth, 5)
 
 
-def key(*lost: Packet, of: Iterable[Packet], loss: float = LOSS) -> int:
+def key(*lost: GraphMessage, of: Iterable[GraphMessage], loss: float = LOSS) -> int:
     """A message's key, on a link that loses packets with probability ``loss``.
 
     Args:

@@ -60,7 +60,7 @@ def nothing_left(process_ids: set[int]) -> Iterator[None]:
 @contextmanager
 def not_outliving_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """In the block: if the tests are killed, so is a process with all of its group, whose leader it
-    is. (What it has started ends by itself: ``mpcsim.service.process.lifetime``.)"""
+    is. (What it has started ends by itself: ``mpcsim.service.process.process_lifetime``.)"""
     watch = "import os, signal, sys; os.read(0, 1); os.killpg(int(sys.argv[1]), signal.SIGKILL)"
     watcher = subprocess.Popen(
         [sys.executable, "-c", watch, str(process.pid)],

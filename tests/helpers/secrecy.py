@@ -128,16 +128,16 @@ def watch() -> None:
 
     logging.Logger.callHandlers = watched  # type: ignore[method-assign]
 
-    from mpcsim.service.web.entries import Book, Entry
+    from mpcsim.service.web.request_records import RequestRecord, RequestRecorder
 
-    close = Book.close
+    close = RequestRecorder.close
 
     @functools.wraps(close)
-    def closed(self: Book, entry: Entry) -> None:
+    def closed(self: RequestRecorder, entry: RequestRecord) -> None:
         close(self, entry)
-        LEDGER.written(json.dumps(entry.line()))
+        LEDGER.written(json.dumps(entry.to_line()))
 
-    Book.close = closed  # type: ignore[method-assign]
+    RequestRecorder.close = closed  # type: ignore[method-assign]
 
 
 def _watched(function: Callable[..., Any], seen: Callable[[tuple[Any, ...], Any], None]) -> Any:

@@ -58,7 +58,7 @@ def drawn(name: str) -> str:
     run.start()
     while run.in_flight:
         for party in run.parties.values():
-            if waiting := party.waiting():
+            if waiting := party.waiting_state():
                 phases[waiting.round] = party.phase
         run.deliver()
     return picture(session(name).definition, phases)

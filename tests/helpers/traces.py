@@ -10,7 +10,7 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.sim import Free, Network, Simulation, Trace
 from mpcsim.sim.network.topology import Link, Site
 from mpcsim.sim.network.transport import Connection
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 from mpcsim.sim.run.compute import RoundWork
 from mpcsim.sim.run.faults import Crash, Fault, delay, drop, duplicate
 from mpcsim.sim.simulation import Policy
@@ -80,7 +80,9 @@ def _shared() -> Trace:
 
 
 def _abort() -> Trace:
-    made = simulation(corrupt={1: lambda party: Adversary(party, on("Offer", lambda m: b"x"))})
+    made = simulation(
+        corrupt={1: lambda party: Adversary(party, alter_kind("Offer", lambda m: b"x"))}
+    )
     return made.sign(signers=(1, 2, 3)).trace
 
 

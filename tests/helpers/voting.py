@@ -6,14 +6,21 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.errors import Refused, timed_out
+from mpcsim.service.errors import Refused, node_timed_out
 from mpcsim.service.gateway.activation.decision import Decision
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED, Ask, Drop, End
+from mpcsim.service.rpc.activation_messages import (
+    ACTIVE,
+    PREPARED,
+    VOTED,
+    AbortEpoch,
+    DropShare,
+    GetActivationState,
+)
 from mpcsim.service.rpc.statements import KeyRecord, LogHead, SignedRecord, Vote
 
 USER, CURVE = "user", "ed25519"
@@ -68,7 +75,7 @@ class World:
         follows = self.follows[epoch(name)] = predecessor and epoch(predecessor)
         share = StoredShare(epoch(name).hex(), USER, CURVE, b"public key", b"share", PREPARED)
         for party in parties:
-            old = self.stores[party].active(USER, CURVE)
+            old = self.stores[party].active_share(USER, CURVE)
             self.stores[party].prepare(
                 replace(
                     share,
@@ -88,11 +95,11 @@ class World:
                 return node.vote(found.key_id).to_bytes()
             case "activate", SignedRecord():
                 node.activate(body)
-            case "standing", Ask():
+            case "standing", GetActivationState():
                 return node.activation_state(body).to_bytes()
-            case "abort", End():
+            case "abort", AbortEpoch():
                 return node.abort(body).to_bytes()
-            case "drop", Drop():
+            case "drop", DropShare():
                 node.drop(body)
             case _:
                 raise AssertionError(verb)
@@ -107,13 +114,13 @@ class World:
         if outcome == "late":
             self.late.append(asked)
         if outcome in ("request lost", "late", "node stopped"):
-            return timed_out(request.party)
+            return node_timed_out(request.party)
         try:
             answer = self.handle(*asked)
         except Refused as refused:
             answer = refused
         self.look()
-        return timed_out(request.party) if outcome == "answer lost" else answer
+        return node_timed_out(request.party) if outcome == "answer lost" else answer
 
     def arrive(self):
         """What was late arrives."""
@@ -125,7 +132,7 @@ class World:
     def look(self):
         """What must be true at every moment."""
         for party, store in self.stores.items():
-            active = store.active(USER, CURVE)
+            active = store.active_share(USER, CURVE)
             seen = self.was_active[party]
             if active is None:
                 assert not seen, "a share in force is never dropped but for its successor"

@@ -22,7 +22,8 @@ def _paths(folder: str, names: str, ending: str = "") -> tuple[str, ...]:
 
 SOURCES = (
     *_paths("mpcsim", "ids.py crypto protocols service/vault"),
-    *_paths("mpcsim/service/rpc", "tokens grants mail notices pins statements", ".py"),
+    *_paths("mpcsim/service/rpc", "tokens grants signed_messages statements", ".py"),
+    *_paths("mpcsim/service/rpc", "suspension_notices pinned_identities", ".py"),
     *_paths("mpcsim/service/mpc_node", "app boot events node peer presignatures shares", ".py"),
     *_paths("mpcsim/service/mpc_node", "agreement sessions store verbs"),
     *_paths("mpcsim/service/gateway", "gateway introduction", ".py"),
@@ -31,8 +32,9 @@ SOURCES = (
         "mpcsim/service/gateway/activation", "activation attestations decision suspensions", ".py"
     ),
     "node/checks.py",
-    *_paths("node/gateway_client", "records trust", ".py"),
-    *_paths("node/signing", "early presigning sessions signing suspensions vaults", ".py"),
+    *_paths("node/gateway_client", "records identity_pinning", ".py"),
+    *_paths("node/signing", "combined_opening presigning sessions signing", ".py"),
+    *_paths("node/signing", "suspensions vaults", ".py"),
     "node/wallet/wallet.py",
 )
 """Files and folders whose checks are accounted for."""
@@ -55,7 +57,7 @@ ROOMS = {
     "gateway": Room(("mpcsim/service/gateway",)),
     "rpc": Room(_paths("mpcsim", "service/rpc service/web strict_json errors")),
     "smart_account": Room(("mpcsim/service/smart_account",)),
-    "service": Room(_paths("mpcsim", "service carrier")),
+    "service": Room(_paths("mpcsim", "service link_transport")),
     "node": Room(("node/",)),
     "sim": Room(("mpcsim/sim",)),
     "capacity": Room(("mpcsim/capacity",)),
@@ -64,8 +66,8 @@ ROOMS = {
 }
 """The first whose paths a file's path begins with is its room."""
 
-COMPILED = ("mpcsim/sim/network/tcp/", "mpcsim/sim/replay/kernels/course.py",
-            "mpcsim/sim/replay/kernels/fitted_course.py", "mpcsim/capacity/kernel/",
+COMPILED = ("mpcsim/sim/network/tcp/", "mpcsim/sim/replay/kernels/replay_loop.py",
+            "mpcsim/sim/replay/kernels/fitted_loop.py", "mpcsim/capacity/kernel/",
             "mpcsim/capacity/simulation/stepping.py")  # fmt: skip
 """Compiled by numba: a mutant costs a minute of compiling, or hours when it is interpreted."""
 

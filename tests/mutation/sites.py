@@ -26,7 +26,8 @@ from typing import TypeGuard
 
 REFUSALS = frozenset(
     (
-        *("AnotherBoot", "ApiError", "BadRequest", "CheckFailed", "GrantRefused", "RecordError"),
+        *("StaleBoot", "StaleGrant", "ApiError", "BadRequest", "CheckFailed", "GrantRefused"),
+        *("RecordError",),
         *("InvalidEncoding", "MalformedVault", "NodeFailed", "NotFound", "StaleUpdate", "Refused"),
         *("TokenError", "Unauthorized", "UnknownSigningKey", "UnsignedRecord", "UntrustedNode"),
         *("UsageError", "ValueError", "WrongKey"),
@@ -39,17 +40,9 @@ PASSING = frozenset({"_consistent"})
 """Functions that check their first argument and return it."""
 VERDICTS = frozenset(
     (
-        *(
-            "_follows",
-            "_learn",
-            "_is_newer",
-            "_deliver_notice",
-            "authenticated",
-            "genuine",
-            "names",
-            "opened",
-        ),
-        *("signed_by", "verifies", "vouched", "voted"),
+        *("_follows", "_learn", "_is_newer", "_deliver_notice", "authenticate", "has_vote_of"),
+        *("is_authentic", "is_authenticated_by", "is_hello_authentic", "is_signed_by"),
+        *("matches_shares", "open_notice", "verifies", "voted"),
     )
 )
 """Functions that say whether something is believed, or take it in only then."""

@@ -20,7 +20,7 @@ from mpcsim.protocols.frost.steps import SigningNonces
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.sample_keys import keys, session_id
-from tests.helpers.adversary import Adversary, on
+from tests.helpers.adversary import Adversary, alter_kind
 from tests.helpers.sessions import HASH, judge, run_with, session
 
 NAME = session_id("survivors")
@@ -184,7 +184,7 @@ def test_a_message_outside_the_roles(kind, sender, receiver, payload):
     s = session("reshare-ed25519-handover")
     run = LocalRun(s.parties())
     run.start()
-    while min(run.parties[i].waiting().round for i in (sender, receiver)) < 4:
+    while min(run.parties[i].waiting_state().round for i in (sender, receiver)) < 4:
         run.deliver()
     ears = run.parties[receiver].listener = Ears()
     data = message_from(run.parties[sender], kind, receiver, payload)
@@ -217,7 +217,9 @@ def test_what_cannot_be_judged_yet_is_kept_once_and_up_to_a_limit(started):
 
 def test_a_dealer_without_a_proof_of_knowledge():
     s = session("reshare-ed25519")
-    cheater = Adversary(s.party(2), on("Reveal", lambda reveal: replace(reveal, proof=None)))
+    cheater = Adversary(
+        s.party(2), alter_kind("Reveal", lambda reveal: replace(reveal, proof=None))
+    )
     accused = run_with(s, cheater).parties[1].outcome
     assert accused.reason is Reason.THRESHOLD_MISMATCH
     assert accused.culprits == {2}
@@ -225,7 +227,7 @@ def test_a_dealer_without_a_proof_of_knowledge():
 
 def test_a_reply_withheld_from_the_multiplication_setup():
     s = session("dkg-secp256k1")
-    cheater = Adversary(s.party(2), on("Deal", lambda deal: replace(deal, reply=None)))
+    cheater = Adversary(s.party(2), alter_kind("Deal", lambda deal: replace(deal, reply=None)))
     accused = run_with(s, cheater).parties[1].outcome
     assert accused.reason is Reason.MALFORMED_MESSAGE
     assert accused.culprits == {2}

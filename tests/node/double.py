@@ -51,7 +51,7 @@ class GatewayDouble:
         self.closed = False
 
     def token(self, username: str = "alice", lifetime_s: float = 600) -> str:
-        return self.issuer.access(f"id-of-{username}", username, lifetime_s)
+        return self.issuer.issue_access(f"id-of-{username}", username, lifetime_s)
 
     async def jwks(self) -> dict[str, Any]:
         self.asked += 1

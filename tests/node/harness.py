@@ -16,8 +16,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from mpcsim.service.error_codes import HEADER, Code
-from mpcsim.service.operations import OpenGateway, open_gateway
-from mpcsim.service.process.listening import ConnectionLimits, listen, options
+from mpcsim.service.operations import RunningGateway, open_gateway
+from mpcsim.service.process.http_limits import ConnectionLimits, listen, uvicorn_options
 from mpcsim.service.vault import Argon2Cost
 from mpcsim.service.web.transport import AsgiTransport, HttpTransport, Limits, Transport
 from node.app import create_app
@@ -120,7 +120,7 @@ def _in_process(loop: Loop, app: Starlette) -> Iterator[Api]:
 @contextmanager
 def _over_a_socket(loop: Loop, app: Starlette) -> Iterator[Api]:
     listening = listen("127.0.0.1", 0)
-    config = uvicorn.Config(app, log_config=None, **options(ConnectionLimits()))
+    config = uvicorn.Config(app, log_config=None, **uvicorn_options(ConnectionLimits()))
     # Without this, pytest would make uvicorn believe that somebody wants its access log.
     logging.getLogger("uvicorn.access").disabled = True
     server = uvicorn.Server(config)
@@ -145,7 +145,7 @@ class System:
     """A node with everything behind it."""
 
     api: Api
-    gateway: OpenGateway
+    gateway: RunningGateway
     place: str = PLACES[0]
     address: str = ""
     """Of the gateway, if it is behind a socket."""
@@ -176,7 +176,7 @@ def system(place: str) -> Iterator[System]:
     gateway.close()
 
 
-def _node(gateway: OpenGateway, address: str, total_s: float = 30.0) -> Starlette:
+def _node(gateway: RunningGateway, address: str, total_s: float = 30.0) -> Starlette:
     limits = Limits(total_s=total_s)
     transport: Transport
     if address:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mpcsim.ids import OPERATOR
 from node.errors import CallerGone, PasswordsBusy
-from node.process.argon2_queue import Argon2Queue, Full, Turns, at_a_time
+from node.process.argon2_queue import Argon2Queue, FairScheduler, QueueFull, default_concurrency
 from tests.helpers.gateway import Clock
 from tests.helpers.tiers import examples
 from tests.node.harness import PLACES, system
@@ -24,7 +24,7 @@ NEW = {"curve": "ed25519", "password": PASSWORD}
 
 
 def test_who_guesses_a_hundred_times_delays_another_by_one():
-    turns = Turns(1000, 1000)
+    turns = FairScheduler(1000, 1000)
     for number in range(100):
         turns.add("mallory", f"guess {number}")
     turns.add("alice", "generate")
@@ -45,12 +45,12 @@ def test_who_guesses_a_hundred_times_delays_another_by_one():
 def test_nobody_is_passed_over(steps):
     """Against a list: of one user in order; between two turns of one user, everybody who waits all
     the while has one."""
-    turns, waiting, passed, number = Turns(8, 4), [], {}, 0
+    turns, waiting, passed, number = FairScheduler(8, 4), [], {}, 0
     for what, value in steps:
         if what == "add":
             of_one = sum(user == value for user, _ in waiting)
             if len(waiting) >= 8 or of_one >= 4:
-                with pytest.raises(Full):
+                with pytest.raises(QueueFull):
                     turns.add(value, number)
             else:
                 turns.add(value, number)
@@ -82,7 +82,7 @@ def test_nobody_is_passed_over(steps):
 def test_a_core_stays_for_signing(monkeypatch):
     for cores, workers, expected in ((1, 1, 1), (2, 1, 1), (4, 1, 3), (8, 3, 2), (4, 8, 1)):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        assert at_a_time(workers) == expected
+        assert default_concurrency(workers) == expected
 
 
 # ---------------------------------------------------------------------- the queue in the node
@@ -93,7 +93,7 @@ class Room:
 
     def __init__(self, **limits):
         self.clock = Clock(0.0)
-        self.queue = Argon2Queue(1, Turns(**limits), clock=self.clock)
+        self.queue = Argon2Queue(1, FairScheduler(**limits), clock=self.clock)
         self.gate = threading.Event()
         self.done = []
         self.first = self.queue.submit("first", self.gate.wait)
@@ -165,14 +165,14 @@ async def test_who_is_cancelled_or_gone_gives_up_its_turn():
         await room.open()
         assert await staying.result() == "carol"
         await asyncio.sleep(0)
-        assert staying.watching.cancelled()
+        assert staying.watcher.cancelled()
         assert room.done == ["carol"]
 
 
 async def test_what_is_computed_cannot_be_stopped_but_left():
     async with Room() as room:
-        room.first.leave()
-        room.first.gone()
+        room.first.abandon()
+        room.first.on_caller_gone()
         assert not room.first.future.done()
         await room.open()
         assert room.first.future.result() is True
@@ -204,7 +204,7 @@ async def test_at_the_end_nobody_waits_for_ever():
 async def full_house(**limits):
     """A wallet; and what takes all places for passwords, until ``gate`` is set."""
     house, gate = House(), threading.Event()
-    queue = house.wallet._workers.argon2 = Argon2Queue(1, Turns(**limits))
+    queue = house.wallet._workers.argon2 = Argon2Queue(1, FairScheduler(**limits))
 
     def fill():
         queue.submit("somebody", gate.wait)

@@ -12,9 +12,9 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service import vault
 from mpcsim.service.rpc.statements import shares_hash
-from mpcsim.service.rpc.wire import Signing
+from mpcsim.service.rpc.wire import SignReply
 from node import checks
-from node.checks import SealedShare, agreed_record, check_answer, check_cost, opened_share
+from node.checks import SealedShare, agreed_record, check_answer, check_cost, open_sealed_share
 from node.errors import ApiError, BadRequest
 from tests.examples.open_multiplication import OpenMta
 from tests.helpers.key_records import said_to_be_signed
@@ -46,7 +46,7 @@ def test_a_share_that_is_too_long_is_not_decoded(monkeypatch):
     monkeypatch.setattr(KeyShare, "from_bytes", lambda *a, **k: decoded.append(a))
     with pytest.raises(BadRequest, match="encrypted_share"):
         sealed = SealedShare(OTHER, vault.EncryptedShare(b"", b""), store_of(OTHER), "ed25519")
-        opened_share(sealed, vault.VaultKey(bytearray(64)), "alice")
+        open_sealed_share(sealed, vault.VaultKey(bytearray(64)), "alice")
     assert not decoded
 
 
@@ -61,16 +61,16 @@ def test_a_share_of_a_multiplication_scheme_of_ones_own_is_refused(monkeypatch):
     store = store_of(key_id, "secp256k1")
     sealed = SealedShare(key_id, vault.EncryptedShare(b"", b""), store, "secp256k1")
     monkeypatch.setattr(checks, "open_share", lambda *arguments: own.to_bytes())
-    assert opened_share(sealed, vault.VaultKey(bytearray(64)), "alice") == own
+    assert open_sealed_share(sealed, vault.VaultKey(bytearray(64)), "alice") == own
     monkeypatch.setattr(checks, "open_share", lambda *arguments: foreign.to_bytes())
     with pytest.raises(BadRequest, match="Invalid encrypted_share"):
-        opened_share(sealed, vault.VaultKey(bytearray(64)), "alice")
+        open_sealed_share(sealed, vault.VaultKey(bytearray(64)), "alice")
 
 
 def opened(share: bytes, made_for: str, asked_for: str) -> KeyShare:
     """What a node makes of a vault that anyone has made, for some key, of something."""
     rng = SeededRng("vault")
-    secrets = {i: vault.SealKey.fresh(rng) for i in MPC_NODES}
+    secrets = {i: vault.SealKey.generate(rng) for i in MPC_NODES}
     publics = {i: secret.public for i, secret in secrets.items()}
     of = {"key_id": made_for, "user_id": "alice"}
     sealed, text = vault.seal_share(
@@ -90,7 +90,7 @@ def opened(share: bytes, made_for: str, asked_for: str) -> KeyShare:
     }
     with reply.combine(halves, publics) as key:
         encrypted = vault.EncryptedShare.from_text(sealed)
-        return opened_share(SealedShare(asked_for, encrypted, store, "ed25519"), key, "alice")
+        return open_sealed_share(SealedShare(asked_for, encrypted, store, "ed25519"), key, "alice")
 
 
 def test_vaults_of_anyones_making() -> None:
@@ -134,8 +134,8 @@ def test_an_answer_is_to_this_request_alone() -> None:
         secret = share.peers[signer].pair_secret
         (other,) = set(MPC_NODES) - {signer}
 
-        def answer(tag: bytes | None) -> Signing:
-            return Signing(bytes(32), (), tag)
+        def answer(tag: bytes | None) -> SignReply:
+            return SignReply(bytes(32), (), tag)
 
         right = vault.answer_tag(secret, signer, session, mac)
         check_answer(share, signer, session, mac, answer(right))

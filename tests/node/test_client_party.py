@@ -17,13 +17,13 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.protocols.engine import Done, Party, Send, Waiting
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.sample_keys import as_loaded, keys, session_id
+from mpcsim.protocols.sample_keys import keys, session_id, with_fresh_guard
 from mpcsim.service.error_codes import Code
 from node import errors
 from node.process.timing import Timing
 from node.process.workers import Workers
 from node.signing.client_party import AbortHandling, ClientParty, SessionAborted, SessionStuck
-from tests.helpers.adversary import Adversary, on
+from tests.helpers.adversary import Adversary, alter_kind
 
 HASH = bytes(range(32))
 CURVES = ("secp256k1", "ed25519")
@@ -93,7 +93,7 @@ class Peers:
 def parties(kind: str, curve: str = "ed25519") -> dict[PartyId, Party[Any, Any]]:
     """Everyone who takes part in a session of a kind."""
     sid = session_id(f"client party, {kind}")
-    held = {i: as_loaded(share) for i, share in keys(curve).items()}
+    held = {i: with_fresh_guard(share) for i, share in keys(curve).items()}
     if kind == "dkg":
         agreed = dkg.setup(curve, 2, ALL)
         return {i: dkg.party(agreed, i, session_id=sid) for i in ALL}
@@ -281,7 +281,7 @@ def test_the_others_hear_of_a_run_that_is_given_up(kind, curve, post, why, threa
     assert result is error
     assert len(peers.posts) == post + 1
     # Prepared parties do not end for that (they may not); the gateway's registry decides.
-    waiting = {i for i, p in peers.parties.items() if isinstance(p.waiting(), Waiting)}
+    waiting = {i for i, p in peers.parties.items() if isinstance(p.waiting_state(), Waiting)}
     assert peers.aborted() | waiting == peers.parties.keys()
     assert not waiting or kind == "reshare"
 
@@ -310,7 +310,7 @@ def cheating(kind: str, change: Callable[[bytes], bytes], to: PartyId = CLIENT) 
 
     def prepare(peers: Peers) -> None:
         honest = peers.parties[OPERATOR]
-        spoil = on(kind, lambda message: change(message.encode(honest.wire)), to={to})
+        spoil = alter_kind(kind, lambda message: change(message.encode(honest.wire)), to={to})
         peers.parties[OPERATOR] = Adversary(honest, spoil)
 
     return prepare

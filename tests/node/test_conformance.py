@@ -214,7 +214,7 @@ def failing(found, path, status):
         case 404 if path in ("/v3/wallet/recover", "/v3/wallet"):
             return request_to(found, found.user("keyless"), path)
         case 404 if path == "/v3/wallet/user":
-            stranger = found.gateway.issuer.access("no-such-user", "nobody", 60)
+            stranger = found.gateway.issuer.issue_access("no-such-user", "nobody", 60)
             return request_to(found, found.api.as_user(stranger), path)
         case 404 if path == "/v3/wallet/token":
             return alice.get(f"{path}?id={UNKNOWN}")

@@ -14,7 +14,13 @@ from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.statements import SealKeyStatement
-from mpcsim.service.web.transport import ConnectionLost, NotReached, Reply, TooLarge, TooLate
+from mpcsim.service.web.transport import (
+    ConnectFailed,
+    ConnectionLost,
+    Reply,
+    ReplyTimeout,
+    ReplyTooLarge,
+)
 from node import errors
 from node.gateway_client.client import GatewayClient
 
@@ -106,7 +112,7 @@ def test_what_its_codes_are_to_a_caller(code: Code) -> None:
         Code.IDEMPOTENCY_KEY_USED: errors.BadRequest,
     }
     of_makers: dict[Code, Any] = dict.fromkeys(MAKING_ALONE, errors.Conflict)
-    of_makers |= {Code.IN_FORCE: errors.InForce}
+    of_makers |= {Code.IN_FORCE: errors.KeyAlreadyActive}
     status = 403 if code is Code.UNAUTHORIZED else 409
     for call, known in ((sign, kinds), (generate, kinds | of_makers)):
         error = refusal(status, {"error": "why"}, call, code=code.value)
@@ -245,10 +251,14 @@ def test_mpc_nodes_that_are_none(change):
 @pytest.mark.parametrize(
     ("failed", "error", "text"),
     [
-        (NotReached(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
+        (ConnectFailed(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
         (ConnectionLost(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-        (TooLarge(), errors.Unreachable, "The gateway's answer is too long; check WAAS_API_URL"),
-        (TooLate(), errors.UpstreamTimeout, "The gateway did not answer in time"),
+        (
+            ReplyTooLarge(),
+            errors.Unreachable,
+            "The gateway's answer is too long; check WAAS_API_URL",
+        ),
+        (ReplyTimeout(), errors.UpstreamTimeout, "The gateway did not answer in time"),
     ],
 )
 async def test_what_it_means_if_no_answer_comes(failed, error, text):
@@ -270,7 +280,7 @@ async def test_what_may_be_sent_twice_is_when_the_connection_breaks():
 
     transport.replies = [ConnectionLost(), ConnectionLost()]
     with pytest.raises(errors.Unreachable):
-        at = wire.Occasion("u", KEY_ID, KEY_ID)
+        at = wire.AbortedSession("u", KEY_ID, KEY_ID)
         await client.suspend(wire.Suspend(at, KEY_ID, {}, "ed25519"), None)
     for call in (
         lambda: client.generate("t", SessionKey(), "ed25519", (), 1),

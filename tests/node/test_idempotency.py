@@ -12,7 +12,7 @@ from nacl.signing import VerifyKey
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, ROLES
 from mpcsim.service.error_codes import Code
-from mpcsim.service.storage.database import REGISTRY, StoreFailed, StoreTrouble
+from mpcsim.service.storage.database import REGISTRY, StoreFailed, StoreProblem
 from mpcsim.service.web.transport import Reply
 from node import errors
 from node.models import KeyShareRecord
@@ -110,7 +110,7 @@ async def test_without_a_name_no_gateway_makes_it_a_recovery(house: House) -> No
 
     lie = Reply(409, b'{"error": "recover it"}', "in-force")
     house.transport.hook = on("generate", answering(lie))
-    assert (await refused(errors.InForce, house.generate(ED))).status == 409
+    assert (await refused(errors.KeyAlreadyActive, house.generate(ED))).status == 409
     await check_works(house, record)
 
 
@@ -219,7 +219,7 @@ async def test_what_the_registry_cannot_write(
     put = getattr(registry, writes)
 
     def full(*_: object) -> Any:
-        raise StoreFailed("gateway.sqlite", StoreTrouble.FULL)
+        raise StoreFailed("gateway.sqlite", StoreProblem.FULL)
 
     setattr(registry, writes, full)
     found = await refused(error, again(house, "generate"))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.process.http_limits import ConnectionLimits
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.service.web.user_limits import SHARE
 from mpcsim.sim.run.realtime.clock import run
@@ -335,9 +335,9 @@ async def test_tokens_that_do_not_count(keys):
     past = TokenIssuer(make_signing_key(), now=lambda: 1e9)
     past._key, past._kid = issuer._key, issuer._kid  # the gateway's own, long ago
     for token, message in (
-        (past.access("1", "alice", 60), EXPIRED),
-        (issuer.key("1", "alice", EXAMPLE_KEY_ID, 60), INVALID),
-        (TokenIssuer(make_signing_key()).access("1", "alice", 60), INVALID),
+        (past.issue_access("1", "alice", 60), EXPIRED),
+        (issuer.issue_key("1", "alice", EXAMPLE_KEY_ID, 60), INVALID),
+        (TokenIssuer(make_signing_key()).issue_access("1", "alice", 60), INVALID),
         (keys.gateway.token()[:-3] + "AAA", INVALID),
         ("x" * 6000, INVALID),
         ("", MISSING),
@@ -399,7 +399,7 @@ async def test_tokens_of_unknown_keys_hold_few_places(keys):
     """One more is refused at once, and whoever has a good token waits for none of them."""
     good = keys.gateway.token()
     assert await keys.callers(good) == ["id-of-alice"]
-    strange = TokenIssuer(make_signing_key()).access("1", "mallory", 60)
+    strange = TokenIssuer(make_signing_key()).issue_access("1", "mallory", 60)
     waiting = [asyncio.ensure_future(keys.callers(strange)) for _ in range(MOST_WAITING)]
     await asyncio.sleep(0)
     (error,) = await keys.callers(strange)
@@ -415,7 +415,7 @@ def test_a_token_that_comes_in_the_moment_in_which_the_keys_do():
 
     async def work(keys):
         gateway, late = keys.gateway, []
-        strange = TokenIssuer(make_signing_key()).access("1", "mallory", 60)
+        strange = TokenIssuer(make_signing_key()).issue_access("1", "mallory", 60)
 
         async def jwks():
             gateway.asked += 1

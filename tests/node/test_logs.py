@@ -66,7 +66,7 @@ def test_failures(node, lines):
 def test_why_a_token_is_invalid(node, lines):
     """Callers learn the code, and the log what to do."""
     api, _, _ = node
-    elsewhere = TokenIssuer(make_signing_key()).access("id-of-alice", "alice", 60)
+    elsewhere = TokenIssuer(make_signing_key()).issue_access("id-of-alice", "alice", 60)
     response = api.as_user(elsewhere).get("/v3/wallet")
     assert response.status_code == 401
     assert response.text == (

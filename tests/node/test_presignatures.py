@@ -268,7 +268,7 @@ async def test_nor_with_a_vault_that_one_mpc_node_opens() -> None:
 
 async def meddled(house: House, record: KeyShareRecord, made: list[str], change: Any) -> str:
     """What is said when the gateway's reply to ``presigned`` is another one."""
-    house.transport.hook = on("presigned", wallets.altering(wire.Signing, change))
+    house.transport.hook = on("presigned", wallets.altering(wire.SignReply, change))
     return await failing(ApiError, sign(house, record, made))
 
 
@@ -289,7 +289,7 @@ async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(
     record = await house.generate("secp256k1")
     made = await house.presign(record, 1)
 
-    def change(reply: wire.Signing) -> wire.Signing:
+    def change(reply: wire.SignReply) -> wire.SignReply:
         if late:
             house.wallet._sessions._now = lambda: 4e9
         return replace(reply, vault=None)
@@ -309,7 +309,7 @@ async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile: bool, house
         never: Any = asyncio.get_running_loop().create_future()
         refused[bytes.fromhex(record.key_id)] = never
 
-    def change(reply: wire.Signing) -> wire.Signing:
+    def change(reply: wire.SignReply) -> wire.SignReply:
         suspend()
         return reply
 
@@ -339,7 +339,7 @@ async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house: House
     """The next call finds the key free."""
 
     record = await house.generate("secp256k1")
-    damaged = wallets.altering(wire.Signing, lambda said: replace(said, vault=None))
+    damaged = wallets.altering(wire.SignReply, lambda said: replace(said, vault=None))
     house.transport.hook = on("sign", damaged)
     await failing(ApiError, house.presign(record))
     assert not house.gateway.links[OPERATOR].node._sessions
@@ -360,7 +360,7 @@ def test_what_is_sealed_under_another_header(name: str) -> None:
     key, made = bytes(32), presignatures(2, 3, (1, 2))[1][0]
     allowance, boots = bytes(16), {OPERATOR: bytes(16), INSTITUTION: bytes(16)}
     true = PresignatureHeader(made.id, made.epoch, OPERATOR, boots, allowance, 0)
-    part = Presigner.part
+    part = Presigner.open_part
     good = seal_presignature(made.to_bytes(), true, key, "alice", SystemRng())
     assert part(good, key, "alice") == made
     other = INSTITUTION if name == "signer" else bytes(32)

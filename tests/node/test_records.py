@@ -16,7 +16,7 @@ from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.statements import SignedRecord, Vote
 from mpcsim.service.web.transport import Reply
 from node.errors import ApiError, OutcomeUnknown, Upstream
-from node.gateway_client.records import Records, UnsignedRecord
+from node.gateway_client.records import RecordVerifier, UnsignedRecord
 from node.models import KeyShareRecord
 from tests.node import wallets
 from tests.node.wallets import House, Pass, failing, on
@@ -95,7 +95,7 @@ def changed(scene: Scene, **changes: Any) -> SignedRecord:
 
 def other_nodes(scene: Scene) -> SignedRecord:
     """Signed by nodes that the gateway has made up."""
-    fakes = {party: Identity.fresh(SystemRng()) for party in MPC_NODES}
+    fakes = {party: Identity.generate(SystemRng()) for party in MPC_NODES}
     identities = {party: fake.public for party, fake in fakes.items()}
     record = replace(scene.own.record, identities=identities)
     signatures = {p: fake.sign(Vote(record, scene.own.heads[p], 0)) for p, fake in fakes.items()}
@@ -278,7 +278,7 @@ async def test_what_is_no_record(record: object, scene: Scene) -> None:
 async def test_a_record_is_verified_once_and_then_for_the_same_nodes_alone(
     monkeypatch: pytest.MonkeyPatch, scene: Scene
 ) -> None:
-    records, identities = Records(), dict(scene.own.record.identities)
+    records, identities = RecordVerifier(), dict(scene.own.record.identities)
     user_id, data = scene.own.record.user_id, scene.own.to_bytes()
     verified = []
     original = SignedRecord.check
@@ -300,7 +300,7 @@ async def test_a_record_is_verified_once_and_then_for_the_same_nodes_alone(
 async def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
     monkeypatch.setattr("node.gateway_client.records.REMEMBERED", 2)
 
-    records = Records()
+    records = RecordVerifier()
     for signed in (scene.own, scene.older, scene.others, scene.own):
         records.check(signed.to_bytes(), signed.record.identities, signed.record.user_id)
     assert len(records._genuine) == 2

@@ -14,7 +14,7 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.service.operations.supervisor import free_port
-from mpcsim.service.process.listening import ConnectionLimits, listen
+from mpcsim.service.process.http_limits import ConnectionLimits, listen
 from node.process.settings import Settings
 from tests.helpers.repo import ROOT
 
@@ -49,7 +49,7 @@ def node(**variables):
                     assert client.get("/", timeout=5).status_code == 200
                     break
                 except httpx.TransportError:
-                    assert process.poll() is None, process.stdout.read()
+                    assert process.poll() is None, process.stdout.from_headers()
                     assert time.monotonic() < until
                     time.sleep(0.05)
             yield process, client

@@ -25,7 +25,7 @@ from node.checks import SealedShare
 from node.errors import ApiError, Unauthorized, Unreachable
 from node.models import KeyShareRecord
 from node.process.timing import Timing
-from tests.helpers.adversary import on as on_kind
+from tests.helpers.adversary import alter_kind
 from tests.helpers.gateway import Clock, delivered
 from tests.node.wallets import House, Pass, answering, failing, on, playing, stored_share
 
@@ -70,7 +70,7 @@ def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         original(condition, reason, *rest, **options)
 
     monkeypatch.setattr(ot_extension, "check", watched)
-    monkeypatch.setattr(signing, "ecdsa", playing(ecdsa, OPERATOR, on_kind("Offer", guess)))
+    monkeypatch.setattr(signing, "ecdsa", playing(ecdsa, OPERATOR, alter_kind("Offer", guess)))
     return failures
 
 
@@ -369,7 +369,7 @@ async def test_not_even_to_see_that_it_is_damaged(case):
         async def late_and_damaged(name: str, go_on: Pass) -> Reply:
             reply = await go_on()
             case.clock.now += LIFETIME_S + 1
-            begun = wire.Signing.from_bytes(reply.body)
+            begun = wire.SignReply.from_bytes(reply.body)
             return replace(reply, body=replace(begun, vault=None).to_bytes())
 
         house.transport.hook = on("sign", late_and_damaged)
@@ -396,7 +396,7 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
     async with case.opened() as house:
         sealed = SealedShare.parse(stored_share(case.record))
         vaults = house.wallet._vaults
-        opened = await vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
+        opened = await vaults.open_share(house.caller(), sealed, OPERATOR, Timing())
         opened.share.guard.discard(OPERATOR)
         house.wallet._signer._first_with_vault = early
         assert (await case.sign(house)).message.startswith(

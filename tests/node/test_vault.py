@@ -18,7 +18,7 @@ from mpcsim.service.vault import (
     seal_share,
 )
 from mpcsim.service.web.transport import Reply
-from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
+from node.errors import ApiError, BadRequest, StaleBoot, UntrustedNode, Upstream
 from node.models import KeyShareRecord
 from tests.node.wallets import CHEAP, House, Pass, altering, failing, meddling, on
 
@@ -113,7 +113,7 @@ async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(
     early: bool, house: House
 ) -> None:
     record = await house.generate("secp256k1")
-    own = SealKey.fresh(SystemRng()).public
+    own = SealKey.generate(SystemRng()).public
 
     def opening(body: bytes) -> bytes:
         return replace(wire.OpenVault.from_bytes(body), reply_key=own).to_bytes()
@@ -147,11 +147,11 @@ async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(
     def damaged(opened: wire.VaultOpened) -> wire.VaultOpened:
         return replace(opened, halves={j: flipped(half) for j, half in opened.halves.items()})
 
-    def vault_damaged(begun: wire.Signing) -> wire.Signing:
+    def vault_damaged(begun: wire.SignReply) -> wire.SignReply:
         assert begun.vault is not None
         return replace(begun, vault=damaged(begun.vault))
 
-    kind, change = (wire.Signing, vault_damaged) if early else (wire.VaultOpened, damaged)
+    kind, change = (wire.SignReply, vault_damaged) if early else (wire.VaultOpened, damaged)
     house.transport.hook = on("sign" if early else "open", altering(kind, change))
     said = await failing(UntrustedNode, house.sign(record))
     assert said == "The MPC nodes' parts of the vault key are damaged"
@@ -204,7 +204,7 @@ async def test_a_node_that_is_started_anew_again_and_again(
     record = await house.generate("ed25519")
     house.transport.hook = restart
     house.transport.seen.clear()
-    said = await failing(AnotherBoot, house.sign(record))
+    said = await failing(StaleBoot, house.sign(record))
     assert said == (
         "Upstream returned 412 Precondition Failed: the operator's MPC node has another "
         "boot than this is for"

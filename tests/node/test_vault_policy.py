@@ -10,9 +10,15 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import PREPARED
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import PREPARED
-from mpcsim.service.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
+from mpcsim.service.rpc.statements import (
+    ATTESTED_S,
+    SKEW_S,
+    GetAttestation,
+    SignedAttestation,
+    is_signed_by,
+)
 from mpcsim.service.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
 from node.process.settings import Settings, SettingsError
@@ -179,9 +185,9 @@ def heard(house: House, said: SignedAttestation) -> None:
 async def test_statements_that_are_not_the_others(house: House, clock: Clock) -> None:
     record = await house.generate("ed25519")
     link, node = house.gateway.links[INSTITUTION], house.gateway.links[INSTITUTION].node
-    reply = node.handle("attest", link.grant(Scope("attest")), Attest().to_bytes())
+    reply = node.handle("attest", link.grant(Scope("attest")), GetAttestation().to_bytes())
     true = SignedAttestation.from_bytes(reply)
-    assert signed_by(node.hello().identity, true.statement, true.signature)
+    assert is_signed_by(node.hello().identity, true.statement, true.signature)
     mine = house.gateway.links[OPERATOR].node._attestations.make_statement()
     forged = replace(true.statement, at_ms=true.statement.at_ms + 1)
     for bad in (

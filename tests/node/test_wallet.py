@@ -23,7 +23,7 @@ from mpcsim.service.web.transport import Reply
 from node import errors
 from node.models import KeyShareRecord
 from node.process.timing import Timing
-from tests.helpers.adversary import on as on_kind
+from tests.helpers.adversary import alter_kind
 from tests.node import wallets
 from tests.node.wallets import House, Pass, failing, on, settled
 
@@ -246,11 +246,11 @@ async def test_records_that_differ(house):
     texts = set()
     theirs: dict[int, bytes] = {}
 
-    def steal(body: wire.Recovering) -> wire.Recovering:
+    def steal(body: wire.RecoverReply) -> wire.RecoverReply:
         theirs.update(body.records)
         return body
 
-    house.transport.hook = on("recover", wallets.altering(wire.Recovering, steal))
+    house.transport.hook = on("recover", wallets.altering(wire.RecoverReply, steal))
     await house.recover("ed25519", "bob")
     for change in (
         lambda r: {OPERATOR: r[OPERATOR]},
@@ -259,10 +259,10 @@ async def test_records_that_differ(house):
         lambda r: dict.fromkeys(r, b"?"),
     ):
 
-        def shown(body: wire.Recovering, change: Any = change) -> wire.Recovering:
+        def shown(body: wire.RecoverReply, change: Any = change) -> wire.RecoverReply:
             return replace(body, records=change(body.records))
 
-        house.transport.hook = on("recover", wallets.altering(wire.Recovering, shown))
+        house.transport.hook = on("recover", wallets.altering(wire.RecoverReply, shown))
         texts.add(await failing(errors.UntrustedNode, house.recover("ed25519")))
         await settled(house)
     assert texts == {
@@ -450,7 +450,9 @@ def spoilt(message: Any) -> Any:
 async def test_a_cheat_that_must_not_be_tried_again(monkeypatch, house):
     record = await house.generate("secp256k1")
     with monkeypatch.context() as patch:
-        patch.setattr(signing, "ecdsa", wallets.playing(ecdsa, OPERATOR, on_kind("Offer", spoilt)))
+        patch.setattr(
+            signing, "ecdsa", wallets.playing(ecdsa, OPERATOR, alter_kind("Offer", spoilt))
+        )
         said = await failing(errors.ApiError, house.sign(record))
     assert said == (
         "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "

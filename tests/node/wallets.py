@@ -14,7 +14,7 @@ import pytest
 
 from mpcsim.crypto.bip32 import Path
 from mpcsim.ids import PartyId
-from mpcsim.service.operations import OpenGateway
+from mpcsim.service.operations import RunningGateway
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import TokenVerifier
 from mpcsim.service.vault import Argon2Cost
@@ -68,7 +68,7 @@ class House:
 
     def __init__(
         self,
-        gateway: OpenGateway | None = None,
+        gateway: RunningGateway | None = None,
         *,
         identities: Mapping[PartyId, bytes] | None = None,
         settings: Settings | None = None,
@@ -209,11 +209,11 @@ def altering(kind: Any, change: Callable[[Any], Any]) -> Hook:
 def altering_vault(**changes: Any) -> Hook:
     """For a hook: the answer to a signature's first request has something else of the vault."""
 
-    def change(begun: wire.Signing) -> wire.Signing:
+    def change(begun: wire.SignReply) -> wire.SignReply:
         assert begun.vault is not None
         return replace(begun, vault=replace(begun.vault, **changes))
 
-    return altering(wire.Signing, change)
+    return altering(wire.SignReply, change)
 
 
 def altering_json(change: Callable[[Any], None]) -> Hook:

@@ -19,7 +19,7 @@ from mpcsim.protocols.engine.envelope import ABORT_KIND
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.testing.runs.fields import Alteration, Malformation, alterations, malformations
 from tests.helpers import sessions
-from tests.helpers.adversary import Adversary, Tampered, on
+from tests.helpers.adversary import Adversary, Tampered, alter_kind
 
 CHEATERS = {
     "reshare-ed25519": (1, 3),  # a dealer; a party that only receives
@@ -169,7 +169,7 @@ def test_two_messages_in_one_slot(name, kind):
         if sample is None:
             continue
         other = alterations(sample, s.party(cheater).wire)[0]
-        both = sessions.run_against(s, cheater, on(kind, partial(_and, other)))
+        both = sessions.run_against(s, cheater, alter_kind(kind, partial(_and, other)))
         for outcome in sessions.judge(s, both, {cheater}).values():
             if isinstance(outcome, Aborted):
                 assert outcome.reason in (Reason.CONFLICTING_MESSAGE, Reason.PEER_ABORTED)
@@ -200,7 +200,7 @@ def test_a_notice_of_an_abort(payload, reason, detail):
     s = sessions.session("frost-2")
     party = s.party(2)
     notice = Send(1, party._pack(ABORT_KIND, 1, payload, sealed=True), "AbortNotice", 0)
-    run = sessions.run_with(s, Adversary(party, on("Commitments", lambda m: [notice, m])))
+    run = sessions.run_with(s, Adversary(party, alter_kind("Commitments", lambda m: [notice, m])))
     outcome = sessions.judge(s, run, {2})[1]
     assert outcome.reason is reason
     assert outcome.detail.startswith(detail)

@@ -86,7 +86,7 @@ def restart(run: LocalRun, i: int) -> None:
 
 
 def _waits_for(party: Party) -> object:
-    waiting = party.waiting()
+    waiting = party.waiting_state()
     return waiting and (waiting.round, waiting.missing)
 
 
@@ -119,7 +119,7 @@ def test_a_party_that_has_not_started_resumes_as_such():
     party = session.party(1)
     again, outputs = Party.resume(party.definition, party.snapshot())
     assert outputs == []
-    assert again.waiting() is None
+    assert again.waiting_state() is None
     assert again.outcome is None
     assert again.start() == party.start()
 
@@ -272,7 +272,7 @@ def test_foreign_messages_are_ignored(make):
         message = run.in_flight[0]
         receiver = run.parties[message.send.to]
         if receiver.outcome is None:
-            known = message.sender in receiver._initial_secrets
+            known = message.sender in receiver._secrets.initial
             for what, sender, data in foreign(message, session.members, known):
                 before = _waits_for(receiver)
                 assert receiver.receive(sender, data) == [], what

@@ -44,11 +44,11 @@ ARGUMENTS = [
     (reshare.setup, RESHARED, "record", OTHERS),
     (reshare.setup, RESHARED, "share", OTHERS[1:]),
     *(
-        (early, {"epoch": HASH, "signers": WHO, name: right, **FIRST}, argument, wrong)
-        for early, name, right, of in (
-            (ecdsa.early, "message_hash", HASH, BYTES),
-            (frost.early, "message", HASH, BYTES),
-            (presign.early, "count", 1, NUMBERS),
+        (prestart, {"epoch": HASH, "signers": WHO, name: right, **FIRST}, argument, wrong)
+        for prestart, name, right, of in (
+            (ecdsa.prestart, "message_hash", HASH, BYTES),
+            (frost.prestart, "message", HASH, BYTES),
+            (presign.prestart, "count", 1, NUMBERS),
         )
         for argument, wrong in (
             *((name, of), ("epoch", BYTES), ("signers", IDS), ("me", NUMBERS)),

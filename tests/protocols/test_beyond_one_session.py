@@ -26,7 +26,7 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.protocols.sample_keys import keys, session_id
-from tests.helpers.adversary import Adversary, on
+from tests.helpers.adversary import Adversary, alter_kind
 
 
 def sign_party(share, label, digest=bytes(32)):
@@ -79,7 +79,7 @@ def test_a_failed_ot_check_reaches_sessions_that_are_already_open():
     runs = []
     for n in range(3):
         honest = sign_party(shares[1], f"open {n}")
-        cheater = Adversary(sign_party(shares[2], f"open {n}"), on("Offer", flip_u))
+        cheater = Adversary(sign_party(shares[2], f"open {n}"), alter_kind("Offer", flip_u))
         runs.append(LocalRun([honest, cheater]))
         runs[-1].start()
     first, *others = (local.finish()[1] for local in runs)
@@ -109,14 +109,14 @@ def test_whichever_step_of_a_multiplication_fails_so_the_set_up_is_discarded(mon
     assert failed
     for i in failed:
         assert found[i].culprits == {3 - i}
-        assert not shares[i].usable(3 - i)
-        assert shares[i].usable(3)
+        assert not shares[i].can_multiply(3 - i)
+        assert shares[i].can_multiply(3)
 
 
 def test_the_driver_hears_of_an_abort_before_anyone_else():
     shares = keys("secp256k1")
     honest = sign_party(shares[1], "order")
-    cheater = Adversary(sign_party(shares[2], "order"), on("Offer", flip_u))
+    cheater = Adversary(sign_party(shares[2], "order"), alter_kind("Offer", flip_u))
     honest_out, sent = honest.start(), cheater.start()
     for _ in range(3):
         for output in [o for o in honest_out if hasattr(o, "data")]:
@@ -137,12 +137,12 @@ def test_a_stored_session_of_a_discarded_pair_does_not_come_back():
     party.start()
     snapshot = party.snapshot()
     resumed, _ = Party.resume(ECDSA, snapshot, share=shares[1])
-    assert resumed.waiting() == party.waiting()
+    assert resumed.waiting_state() == party.waiting_state()
     late, outputs = Party.resume(ECDSA, snapshot, share=shares[1].without_multiplication(2))
     peer = sign_party(shares[2], "stored")
     local = LocalRun([late, peer])
-    local.rejoin(late, outputs)
-    local.rejoin(peer, peer.start())
+    local.replace_party(late, outputs)
+    local.replace_party(peer, peer.start())
     assert local.finish()[1].reason is Reason.SETUP_DISCARDED
     with pytest.raises(UsageError, match="another share"):
         Party.resume(ECDSA, snapshot, share=keys("secp256k1", name="another")[1])
@@ -158,7 +158,7 @@ def test_shares_loaded_again_and_again_have_one_guard():
     runs = []
     for n in range(3):
         honest = sign_party(KeyShare.from_bytes(stored), f"loaded {n}")
-        cheater = Adversary(sign_party(shares[2], f"loaded {n}"), on("Offer", flip_u))
+        cheater = Adversary(sign_party(shares[2], f"loaded {n}"), alter_kind("Offer", flip_u))
         runs.append(LocalRun([honest, cheater]))
         runs[-1].start()
     outcomes = [local.finish()[1].reason for local in runs]
@@ -181,7 +181,7 @@ def test_what_was_discarded_is_not_forgotten_with_the_shares():
 
     discard()
     gc.collect()
-    assert not KeyShare.from_bytes(stored).usable(2)
+    assert not KeyShare.from_bytes(stored).can_multiply(2)
 
 
 def test_no_way_to_resume_a_signer_leaves_out_what_was_discarded():
@@ -197,8 +197,8 @@ def test_no_way_to_resume_a_signer_leaves_out_what_was_discarded():
     resumed, outputs = Party.resume(ECDSA, snapshot, share=KeyShare.from_bytes(stored))
     peer = sign_party(shares[2], "elsewhere")
     local = LocalRun([resumed, peer])
-    local.rejoin(resumed, outputs)
-    local.rejoin(peer, peer.start())
+    local.replace_party(resumed, outputs)
+    local.replace_party(peer, peer.start())
     assert local.finish()[1].reason is Reason.SETUP_DISCARDED
 
 
@@ -297,8 +297,8 @@ def test_a_report_of_an_abort_does_not_end_a_prepared_party():
     two = local.parties[2]
     notice = local.parties[3]._pack(255, 2, b"\0\0\0\x09MALFORMED", sealed=True)
     assert two.receive(3, notice) == []
-    assert two.waiting().gave_up == {3: "an unknown reason"}
-    assert "party 3 reports" in str(two.waiting())
+    assert two.waiting_state().gave_up == {3: "an unknown reason"}
+    assert "party 3 reports" in str(two.waiting_state())
     size = len(two.snapshot())
     for _ in range(20):  # replayed by the network: nothing grows
         assert two.receive(3, notice) == []
@@ -316,7 +316,9 @@ def test_a_second_first_message_does_not_end_a_prepared_party():
 
 def test_an_abort_after_the_first_phase_says_so():
     parties = [reshare_party(i, "late") for i in (1, 2, 3)]
-    parties[2] = Adversary(parties[2], on("Confirm", lambda m: replace(m, digest=bytes(32)), {2}))
+    parties[2] = Adversary(
+        parties[2], alter_kind("Confirm", lambda m: replace(m, digest=bytes(32)), {2})
+    )
     outcomes = run(parties)
     assert outcomes[2].reason is Reason.CONFIRMATION_MISMATCH
     assert outcomes[2].prepared

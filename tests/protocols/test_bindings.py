@@ -44,17 +44,17 @@ from mpcsim.protocols.frost.steps import prestart_hedge
 from mpcsim.protocols.key_share import CHECKSUM_BYTES, KeyShare, _stored
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.presign import rounds as presign_rounds
-from mpcsim.protocols.presign.steps import nth
+from mpcsim.protocols.presign.steps import derive_name
 from mpcsim.protocols.presigned.steps import request, shift
 from mpcsim.protocols.reshare.rounds import _confirmation
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.gateway.activation.suspensions import Suspensions
 from mpcsim.service.mpc_node.events import Event
-from mpcsim.service.rpc import mail, notices, statements
+from mpcsim.service.rpc import signed_messages, statements, suspension_notices
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope
-from mpcsim.service.rpc.session_keys import _of_call
+from mpcsim.service.rpc.session_keys import _call_digest
 from mpcsim.service.rpc.statements import Statement, shares_hash
-from mpcsim.service.rpc.wire import Occasion, Using
+from mpcsim.service.rpc.wire import AbortedSession, PresignedRequest
 from mpcsim.service.vault import (
     Argon2Cost,
     PresignatureHeader,
@@ -129,7 +129,7 @@ def of_fields(tag: Tag, value: Any, method: str, *without: str, **others: Any) -
 
 def received(before, kind, sender, payload):
     party = Stub(_received=before, inbox=Inbox(payloads={kind: {sender: payload}}))
-    Party._absorb(party, Stub(needs=(kind,)))
+    Party._digest_inputs(party, Stub(needs=(kind,)))
     return party._received
 
 
@@ -224,13 +224,15 @@ def granted(key, party, boot, **scope):
 
 
 def notice(pair_secret, to, culprit, **at):
-    return notices.seal(pair_secret, Occasion(**at), to, culprit, SeededRng("nonce"))[24:]
+    return suspension_notices.seal_notice(
+        pair_secret, AbortedSession(**at), to, culprit, SeededRng("nonce")
+    )[24:]
 
 
-OCCURRED = Occasion("u", A, A)
+OCCURRED = AbortedSession("u", A, A)
 RECORD = statements.KeyRecord("u", "ed25519", A, A, None, 0, A, PAIR)
 HEAD = statements.LogHead(1, A)
-HELD = statements.Held(A, A, 0, statements.SignedRecord(RECORD, {}, {}, {}))
+HELD = statements.HeldShare(A, A, 0, statements.SignedRecord(RECORD, {}, {}, {}))
 BOOT = A[:16], B[:16]
 SECP, ED = keys("secp256k1"), keys("ed25519")
 
@@ -276,7 +278,7 @@ USES = [
         lambda seed, number, **of: hedged_seed(seed, Stub(number=number), *of.values()),
         "seed number me sid one other",
     ),
-    uses(Tag.SESSION_CALL, _of_call, "body_hash", verb=("exchange", "activate")),
+    uses(Tag.SESSION_CALL, _call_digest, "body_hash", verb=("exchange", "activate")),
     uses(Tag.RECEIVED, received, "before sender payload", kind=(int, str)),
     uses(Tag.ECHO, echoed, "session_id sender message", kind=(int, str)),
     uses(Tag.EPOCH, new_epoch, "transcript"),
@@ -335,7 +337,7 @@ USES = [
         lambda transcript, record: _confirmation(transcript, Stub(to_bytes=lambda: record)),
         "transcript record",
     ),
-    uses(Tag.PRESIGN, nth, "of k"),
+    uses(Tag.PRESIGN, derive_name, "of k"),
     uses(Tag.PRESIGNED, requested, "finisher path pk message_hash rho epoch id R signers"),
     uses(
         Tag.RERANDOMISE,
@@ -384,25 +386,27 @@ USES = [
     uses(Tag.GRANT, granted, "key party boot verb user_id path key_id session_id message"),
     uses(
         Tag.GRANTED_MESSAGE,
-        lambda message, path: Scope("sign", message=message, path=path).packed(),
+        lambda message, path: Scope("sign", message=message, path=path).pack(),
         "message path",
     ),
-    uses(Tag.MAIL, mail._digest, "data"),
+    uses(Tag.MAIL, signed_messages._digest, "data"),
     uses(Tag.SUSPENSION, notice, "pair_secret to culprit user_id key_id session_id"),
     uses(
         Tag.SUSPENSION,
-        lambda pair_secret, key_id: notices._key(pair_secret, replace(OCCURRED, key_id=key_id)),
+        lambda pair_secret, key_id: suspension_notices._key(
+            pair_secret, replace(OCCURRED, key_id=key_id)
+        ),
         "pair_secret key_id",
     ),
-    uses(Tag.SUSPENSION_NOTICE, notices.digest, "notice"),
+    uses(Tag.SUSPENSION_NOTICE, suspension_notices.notice_digest, "notice"),
     uses(
         Tag.HIDDEN_USE,
-        lambda **of: Using(2, A, bytes(16), 0, **of).hidden().hidden,
+        lambda **of: PresignedRequest(2, A, bytes(16), 0, **of).hide().hidden,
         "path message_hash rho",
     ),
     uses(
         Tag.SUSPENSION_TAG,
-        lambda key, **at: Suspensions.session_tag(Stub(_tag_key=key, _day=7), Occasion(**at)),
+        lambda key, **at: Suspensions.session_tag(Stub(_tag_key=key, _day=7), AbortedSession(**at)),
         "key user_id key_id session_id",
     ),
     of_fields(
@@ -419,13 +423,20 @@ USES = [
     of_fields(
         Tag.SEAL_KEY, statements.SealKeyStatement(2, A, 0), "digest", party=3, seal_key=B, number=1
     ),
-    of_fields(Tag.SUSPENDED, statements.Suspended(A, A, 0), "digest", epoch=B, notice=B, opened=1),
     of_fields(
-        Tag.ATTESTED, statements.Attested(2, 1, ()), "digest", party=3, at_ms=2, suspended=(A,)
+        Tag.SUSPENDED, statements.SuspensionReceipt(A, A, 0), "digest", epoch=B, notice=B, opened=1
+    ),
+    of_fields(
+        Tag.ATTESTED,
+        statements.SuspensionAttestation(2, 1, ()),
+        "digest",
+        party=3,
+        at_ms=2,
+        suspended=(A,),
     ),
     of_fields(
         Tag.TESTIMONY,
-        statements.Testimony(2, BOOT[0], "u", "a", None, None, (), (), 0),
+        statements.ReconciliationStatement(2, BOOT[0], "u", "a", None, None, (), (), 0),
         "digest",
         party=3,
         nonce=BOOT[1],

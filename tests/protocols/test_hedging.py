@@ -11,7 +11,7 @@ from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.local_run import LocalRun, in_order
+from mpcsim.protocols.local_run import LocalRun, oldest_first
 from mpcsim.protocols.sample_keys import keys
 from tests.helpers.sessions import session
 
@@ -135,7 +135,7 @@ def test_the_same_session_is_the_same():
 
 def test_nothing_that_is_drawn_depends_on_the_order_in_which_messages_arrive():
     said = []
-    for schedule in (in_order, lambda messages: len(messages) - 1):
+    for schedule in (oldest_first, lambda messages: len(messages) - 1):
         run = LocalRun(session("ecdsa-3").parties())
         run.start()
         run.finish(schedule)

@@ -83,10 +83,10 @@ def test_the_share_after_an_abort():
     share = keys("secp256k1")[1]
     with pytest.raises(UsageError, match="not a peer"):
         share.without_multiplication(9)
-    after = share.after(
+    after = share.after_abort(
         Aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), frozenset({2, 3}))
     )
     assert KeyShare.from_bytes(after.to_bytes()) == after
-    assert not any(after.usable(j) for j in (2, 3))
+    assert not any(after.can_multiply(j) for j in (2, 3))
     assert "redacted" in repr(share)
     assert str(share.secret_share.n) not in repr(share)

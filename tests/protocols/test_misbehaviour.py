@@ -41,7 +41,7 @@ from mpcsim.protocols.engine import Done, Party
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.runs.fields import alterations
-from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
+from tests.helpers.adversary import Adversary, Tampered, alter_kind, drawing, with_round
 from tests.helpers.sessions import HASH, Session, judge, run_with, session
 
 ACCUSER, CHEATER = 1, 2
@@ -76,19 +76,19 @@ def altered(kind: str, change: str, to: set[int] | None = None) -> Cheat:
             found = {a.name: a for a in alterations(message, party.wire)}
             return found[change].apply(message)
 
-        return Adversary(party, on(kind, tamper, to))
+        return Adversary(party, alter_kind(kind, tamper, to))
 
     return cheat
 
 
 def malformed(s: Session) -> Adversary:
     party = s.party(CHEATER)
-    return Adversary(party, on("SignatureShare", lambda m: m.encode(party.wire)[:-1]))
+    return Adversary(party, alter_kind("SignatureShare", lambda m: m.encode(party.wire)[:-1]))
 
 
 def two_versions(s: Session) -> Adversary:
     return Adversary(
-        s.party(CHEATER), on("Commitments", lambda m: [m, replace(m, context=bytes(32))])
+        s.party(CHEATER), alter_kind("Commitments", lambda m: [m, replace(m, context=bytes(32))])
     )
 
 
@@ -230,7 +230,7 @@ def annihilating_share(s: Session) -> Adversary:
             message, u_i=-sum((m.u_i for m in inbox.values()), message.u_i.group.scalar(0))
         )
 
-    adversary.tamper = on("SignatureShare", tamper)
+    adversary.tamper = alter_kind("SignatureShare", tamper)
     return adversary
 
 
@@ -261,7 +261,7 @@ def attack_in_another_session(s: Session) -> Adversary:
         return message
 
     other = s.party(ACCUSER)  # open before anything happens
-    return Adversary(s.party(CHEATER), on("Offer", tamper))
+    return Adversary(s.party(CHEATER), alter_kind("Offer", tamper))
 
 
 RETRY, BAN = Consequence.RETRY, Consequence.BAN
@@ -546,7 +546,7 @@ def test_evidence_of_a_conflict_holds_both_messages():
 def test_ot_state_is_discarded_after_an_extension_attack():
     aborted, _ = play(SCENARIOS[Reason.OT_EXTENSION_CHECK])
     share = keys("secp256k1")[ACCUSER]
-    kept = share.after(aborted)
+    kept = share.after_abort(aborted)
     assert kept.peers[CHEATER].multiplication is None
     assert kept.peers[3].multiplication == share.peers[3].multiplication
     with pytest.raises(UsageError, match="discarded"):
@@ -561,7 +561,7 @@ def test_ot_state_is_discarded_after_an_extension_attack():
 )
 def test_other_aborts_keep_the_share(reason):
     share = keys("secp256k1")[1]
-    assert share.after(Aborted(reason, InRound(3, "respond"), frozenset({2}))) == share
+    assert share.after_abort(Aborted(reason, InRound(3, "respond"), frozenset({2}))) == share
 
 
 def test_everyone_hears_of_an_abort():

@@ -20,7 +20,7 @@ from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.engine.prestart import FIRST_KIND
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.runs.fields import alterations, malformations
-from tests.helpers.adversary import Adversary, on
+from tests.helpers.adversary import Adversary, alter_kind
 
 PAIR = (CLIENT, OPERATOR)
 CURVES = ("secp256k1", "ed25519")
@@ -42,7 +42,7 @@ def early(curve, message=bytes(32), epoch=None):
 @pytest.mark.parametrize("curve", CURVES)
 def test_what_it_was_not_about(curve):
     share = keys(curve)[CLIENT]
-    assert early(curve).party(share).definition is signing.of_curve(curve)
+    assert early(curve).party(share).definition is signing.protocol_of_curve(curve)
     with pytest.raises(UsageError, match="the first message was about something else"):
         early(curve, epoch=b"another epoch".ljust(32)).party(share)
 
@@ -59,14 +59,14 @@ def test_it_becomes_one_party_only(curve):
 @pytest.mark.parametrize("curve", CURVES)
 def test_no_mpc_node_speaks_early(curve):
     """Whoever has the client's store has those keys, too, and could speak in its name."""
-    held, definition = keys(curve), signing.of_curve(curve)
+    held, definition = keys(curve), signing.protocol_of_curve(curve)
     party = early(curve).party(held[CLIENT])
     plain = Envelope(definition.number, FIRST_KIND, True, OPERATOR, CLIENT, bytes(32), b"?")
     party.receive(
         OPERATOR, seal(held[OPERATOR].auth_key(CLIENT), plain, b"?", SystemRng()).encode()
     )
     assert party.outcome is None
-    assert party.waiting().unopened == {OPERATOR}
+    assert party.waiting_state().unopened == {OPERATOR}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_no_field_of_an_early_message_convicts_the_client(name, first):
             ended += 1
             assert not aborted.culprits | aborted.suspects, (field, aborted)
             assert not aborted.evidence
-            assert party.share.after(aborted) == party.share
+            assert party.share.after_abort(aborted) == party.share
     assert ended
 
 
@@ -202,7 +202,9 @@ def test_a_failed_ot_check_names_the_client_in_whatever_order_it_speaks(late):
     """Or it could guess again after each restart of the operator, whose store would not know."""
     mine, message = honest_first("ecdsa")
     party = operator("ecdsa")
-    guess = on("Offer", lambda offer: replace(offer, offer=replace(offer.offer, t=bytes(32))))
+    guess = alter_kind(
+        "Offer", lambda offer: replace(offer, offer=replace(offer.offer, t=bytes(32)))
+    )
     (send,) = (each for each in party.start() if isinstance(each, Send))
     (offer,) = Adversary(mine, guess).receive(OPERATOR, send.data)
     mail = [sealed_early(party, message.encode(mine.wire)), offer.data]
@@ -210,4 +212,4 @@ def test_a_failed_ot_check_names_the_client_in_whatever_order_it_speaks(late):
     (aborted,) = (each for each in outputs if isinstance(each, Aborted))
     assert aborted.reason is Reason.OT_EXTENSION_CHECK
     assert aborted.culprits == {CLIENT}
-    assert party.share.after(aborted).peers[CLIENT].multiplication is None
+    assert party.share.after_abort(aborted).peers[CLIENT].multiplication is None

@@ -9,7 +9,7 @@ from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import UsageError
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.sample_keys import keys, session_id
-from mpcsim.protocols.signing import prestart, signer, to_sign, verifies
+from mpcsim.protocols.signing import prestart, signer, signing_input, verifies
 
 
 def test_a_signature_of_a_child_key():
@@ -49,11 +49,11 @@ def test_no_children_on_ed25519():
 def test_a_signature_and_bytes_that_are_none(curve):
     shares = keys(curve)
     record = shares[1].record
-    message = to_sign(record, b"pay")
+    message = signing_input(record, b"pay")
     parties = [signer(shares[i], (1, 2), message, session_id=session_id("pay")) for i in (1, 2)]
     signature = next(iter(results(run(parties)).values())).encode()
     assert verifies(record, message, signature)
-    assert not verifies(record, to_sign(record, b"pay more"), signature)
+    assert not verifies(record, signing_input(record, b"pay more"), signature)
     others = [signature[:n] for n in range(len(signature))]
     others += [signature + b"\0", signature[:-1] + bytes([signature[-1] ^ 255])]
     assert not any(verifies(record, message, other) for other in others)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from mpcsim.service.operations.serving import SHUTDOWN_S as GATEWAY_SHUTDOWN_S
-from mpcsim.service.operations.supervisor import HOST, Program, free_port, running
+from mpcsim.service.operations.supervisor import HOST, Program, free_port, process_group
 from mpcsim.service.web import logs
 from node.serving import SHUTDOWN_S as NODE_SHUTDOWN_S
 from tests.helpers.repo import ROOT
@@ -146,7 +146,7 @@ def test_every_build_step_works_in_a_clean_directory(tmp_path):
     environment |= {"GATEWAY_PORT": str(gateway_port), "APP_PORT": str(node_port)}
     environment |= {name: str(free_port()) for name in ("OPERATOR_PORT", "INSTITUTION_PORT")}
     environment["WAAS_API_URL"] = f"http://{HOST}:{gateway_port}"
-    with running() as processes:
+    with process_group() as processes:
         for name, port, ready in (
             ("gateway", gateway_port, "/.well-known/jwks.json"),
             ("node", node_port, "/"),

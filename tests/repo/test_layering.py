@@ -18,7 +18,7 @@ FLOORS: list[list[str]] = [
     ["ids", "platforms", "strict_json"],
     ["crypto"],
     ["protocols"],
-    ["carrier"],
+    ["link_transport"],
     ["sim"],
     ["service"],
     ["node"],
@@ -56,13 +56,13 @@ INSIDE: dict[str, list[list[str]]] = {
     "sim/figures": [
         ["parts"],
         [
-            *("critical_path", "curves", "gantt", "heat", "measured_links", "ranked"),
-            *("sequence", "splits", "tails"),
+            *("critical_path", "curves", "gantt", "heat", "measured_links", "ranked_bars"),
+            *("sequence", "stacked_bars", "tail_plots"),
         ],
     ],
     "sim/run": [
-        ["adversary", "compute", "ending", "faults", "live"],
-        *([each] for each in ("observe", "contents", "session")),
+        ["adversary", "compute", "completion", "faults", "realtime_traffic"],
+        *([each] for each in ("message_recording", "contents", "session")),
         ["engine", "realtime"],
     ],
     "service": [
@@ -128,7 +128,7 @@ INSIDE: dict[str, list[list[str]]] = {
         ["picture", "service"],
     ],
     "lab/explorer": [
-        ["browser_files", "model", "overview"],
+        ["browser_files", "data_flow_figure", "model"],
         ["parties", "saved"],
         *([each] for each in ("widget", "explorer", "tampering")),
     ],

@@ -19,7 +19,7 @@ from mpcsim.service.vault import (
     password_key,
     seal_share,
 )
-from mpcsim.service.web import entries
+from mpcsim.service.web import request_records
 from mpcsim.service.web.log_files import LogFile
 from node.local import LocalService
 from tests.helpers.secrecy import LEDGER
@@ -33,7 +33,7 @@ def made() -> dict[str, str]:
     rng = SystemRng()
     salt, share = new_salt(rng), rng.bytes(400)
     about = {"key_id": "ab" * 32, "curve": "ed25519", "user_id": "somebody"}
-    seal_keys = {i: SealKey.fresh(rng).public for i in (2, 3)}
+    seal_keys = {i: SealKey.generate(rng).public for i in (2, 3)}
     nodes = NodeKeys(seal_keys, *({i: rng.bytes(32) for i in (2, 3)} for _ in range(2)))
     password = DerivedKey(password_key(PASSWORD, salt, CHEAP), salt, CHEAP)
     encrypted_share, secret_store = seal_share(
@@ -85,7 +85,7 @@ def test_a_secret_in_an_entry_is_seen():
     """As if somebody noted the wrong thing."""
     secret = made()["a password"]
     LEDGER.leaks()
-    book = entries.Book("node", SimpleNamespace(put=lambda entry: None))
+    book = request_records.RequestRecorder("node", SimpleNamespace(put=lambda entry: None))
     entry = book.open("order-7", "GET", f"/{secret}")
     book.close(entry)
     assert any("a password" in leak for leak in LEDGER.leaks())

@@ -2,7 +2,14 @@
 
 import pytest
 
-from mpcsim.service.error_codes import Code, header_schemas, of_framework, of_status, table, told
+from mpcsim.service.error_codes import (
+    Code,
+    code_of_framework_status,
+    code_of_status,
+    header_schemas,
+    markdown_table,
+    parse_code,
+)
 
 PUBLISHED = {
     *("bad-request", "unsupported", "unauthorized", "not-found", "key-exists", "key-changed"),
@@ -21,7 +28,7 @@ def test_none_goes_or_gets_another_name():
 
 @pytest.mark.parametrize("of", ["node", "gateway"])
 def test_the_table_has_all_that_an_interface_answers(of):
-    head, rule, *lines = table(of).splitlines()
+    head, rule, *lines = markdown_table(of).splitlines()
     assert head.count("|") == rule.count("|") == 5
     said = [line.split("|")[1].strip(" `") for line in lines]
     assert said == header_schemas(of)["X-Error-Code"]["schema"]["enum"]
@@ -38,15 +45,15 @@ def test_whoever_may_retry_is_told_when():
 
 
 def test_by_the_status():
-    assert of_status(404) is Code.NOT_FOUND
-    assert of_framework(404) is Code.UNSUPPORTED
+    assert code_of_status(404) is Code.NOT_FOUND
+    assert code_of_framework_status(404) is Code.UNSUPPORTED
     for status in (405, 413, 414, 415, 431, 501, 505):
-        assert of_status(status) is of_framework(status) is Code.UNSUPPORTED
-    assert of_status(418) is Code.BAD_REQUEST
-    assert of_status(302) is of_status(507) is Code.INTERNAL
+        assert code_of_status(status) is code_of_framework_status(status) is Code.UNSUPPORTED
+    assert code_of_status(418) is Code.BAD_REQUEST
+    assert code_of_status(302) is code_of_status(507) is Code.INTERNAL
 
 
 @pytest.mark.parametrize("text", [None, 7, "", "BUSY", "later", ["busy"], {}])
 def test_an_unknown_code_is_that_of_the_status(text):
-    assert told(text, 503) is Code.UPSTREAM_DOWN
-    assert told("busy", 503) is Code.BUSY
+    assert parse_code(text, 503) is Code.UPSTREAM_DOWN
+    assert parse_code("busy", 503) is Code.BUSY

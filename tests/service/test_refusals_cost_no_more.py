@@ -96,7 +96,7 @@ def tokens() -> Parser:
         return 1_800_000_000.0
 
     issuer = TokenIssuer(make_signing_key(SeededRng("tokens")), now)
-    token = issuer.access("u" * 2_700, "alice", 60)
+    token = issuer.issue_access("u" * 2_700, "alice", 60)
     assert MAX_TOKEN_CHARS - 200 < len(token) <= MAX_TOKEN_CHARS
     refused = (
         "." * MAX_TOKEN_CHARS,

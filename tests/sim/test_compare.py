@@ -58,8 +58,8 @@ def test_scopes_and_failures_are_told() -> None:
 
 
 def test_splits_need_explanations() -> None:
-    with pytest.raises(UsageError, match="as it is: no replay with explain=True"):
-        compare({"as it is": replay(MS)}).splits()
+    with pytest.raises(UsageError, match="as it is: not a replay with explain=True"):
+        compare({"as it is": replay(MS)}).stacked_bars()
 
 
 def test_what_cannot_be_compared() -> None:
@@ -74,9 +74,9 @@ def test_what_cannot_be_compared() -> None:
 def test_ranked_and_as_a_table() -> None:
     runs = {"as it is": replay(MS), "closer": replay(MS / 2), "farther": replay(MS * 2)}
     assert "<td" in compare(runs)._repr_html_()
-    axes = compare(runs).ranked().axes[0]
+    axes = compare(runs).ranked_bars().axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["closer", "farther"]
     with pytest.raises(UsageError, match="only one was given"):
-        compare({"as it is": replay(MS)}).ranked()
+        compare({"as it is": replay(MS)}).ranked_bars()
     with pytest.raises(UsageError, match="percentile 101"):
-        compare(runs).ranked(101)
+        compare(runs).ranked_bars(101)

@@ -13,10 +13,17 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.latency import Constant, LogNormal
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay import Distribution, MessageGraph, Packet, Replay, Step, many
+from mpcsim.sim.replay import (
+    Distribution,
+    GraphMessage,
+    MessageGraph,
+    Replay,
+    Step,
+    parallel_replay,
+)
 from mpcsim.sim.replay.plan import CHUNK
 from mpcsim.sim.run.compute import Measured
-from mpcsim.sim.statistics.sketch import ERROR
+from mpcsim.sim.statistics.quantile_sketch import ERROR
 
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
 NETWORK = Network.mesh((1, 2, 3), LogNormal(20.0, 0.5))
@@ -32,17 +39,17 @@ GRAPH = MessageGraph(
         Step(ONE, "toy", 2, "hear", (2, 3), ()),
     ),
     (
-        Packet("Q", ONE, TWO, 100, 0),
-        Packet("Q", ONE, THREE, 30_000, 0),
-        Packet("A", TWO, ONE, 100, 1),
-        Packet("A", THREE, ONE, 100, 2),
+        GraphMessage("Q", ONE, TWO, 100, 0),
+        GraphMessage("Q", ONE, THREE, 30_000, 0),
+        GraphMessage("A", TWO, ONE, 100, 1),
+        GraphMessage("A", THREE, ONE, 100, 2),
     ),
 )
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "BLOCK", 2 * CHUNK)
+    monkeypatch.setattr(parallel_replay, "BLOCK", 2 * CHUNK)
 
 
 def agree(found: Distribution, kept: Replay) -> None:
@@ -75,11 +82,11 @@ def test_the_samples_are_those_of_a_replay(network: Network) -> None:
     for i, share in kept.explanation.parties.items():
         assert found.explanation.parties[i].probability == pytest.approx(share.probability)
     ms = kept.percentile(90)
-    assert found.within(ms) == pytest.approx(kept.within(ms), abs=0.01)
+    assert found.share_within(ms) == pytest.approx(kept.share_within(ms), abs=0.01)
 
 
 def test_samples_that_are_all_alike_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "Processes", None)
+    monkeypatch.setattr(parallel_replay, "Processes", None)
     network = Network.mesh((1, 2, 3), Constant(20.0))
     found = GRAPH.distribution(network, 10**12, parties=True, explain=True)
     once = GRAPH.replay(network, 1, explain=True)
@@ -104,13 +111,13 @@ class Lazy(Executor):
 
 
 def test_memory_does_not_grow_with_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "AHEAD", 2)
+    monkeypatch.setattr(parallel_replay, "AHEAD", 2)
     GRAPH.distribution(NETWORK, CHUNK, executor=Lazy())  # what is loaded once
 
     def peak(blocks: int) -> int:
         tracemalloc.start()
         try:
-            GRAPH.distribution(NETWORK, blocks * many.BLOCK, executor=Lazy())
+            GRAPH.distribution(NETWORK, blocks * parallel_replay.BLOCK, executor=Lazy())
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

@@ -24,7 +24,7 @@ from mpcsim.sim.figures.sequence import _spread
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.simulation import Policy
-from mpcsim.sim.traces.flight import PARTS
+from mpcsim.sim.traces.message_segments import PARTS
 from tests.helpers.pictures import ALLOWED, box, canvas_of, check_texts, colours, draw, hues, texts
 from tests.helpers.traces import NAMES, simulation, trace
 

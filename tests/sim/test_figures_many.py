@@ -23,7 +23,7 @@ from mpcsim.errors import UsageError
 from mpcsim.sim import figures
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.experiments.compare import Comparison
-from mpcsim.sim.figures import FILLS, TALLEST, curves, heat_map, ranked, splits, svg
+from mpcsim.sim.figures import FILLS, TALLEST, curves, heat_map, ranked_bars, stacked_bars, svg
 from mpcsim.sim.figures.parts.scales import scale_of
 from mpcsim.sim.network.measured.fit import fit
 from mpcsim.sim.network.measured.reading import read
@@ -35,7 +35,7 @@ from tests.helpers.traces import simulation
 DRAWN = page.of_many()
 EVERY = pytest.mark.parametrize("name", DRAWN)
 OF_PARTIES = {
-    *("Explanation.plot", "curves", "splits", "splits, every cause", "data_flow"),
+    *("Explanation.plot", "curves", "stacked_bars", "stacked_bars, every cause", "data_flow"),
     "Deployment.plot",
 }
 """Figures in which parties have their colours; the others are grey."""
@@ -84,11 +84,17 @@ def test_the_same_data_give_the_same_picture(name: str) -> None:
 @pytest.mark.parametrize(
     "documented",
     [
-        *(getattr(figures, n) for n in ("critical_path", "curves", "gantt", "heat_map", "ranked")),
-        *(getattr(figures, n) for n in ("sequence_diagram", "splits", "tails", "quantile_plot")),
+        *(
+            getattr(figures, n)
+            for n in ("critical_path", "curves", "gantt", "heat_map", "ranked_bars")
+        ),
+        *(
+            getattr(figures, n)
+            for n in ("sequence_diagram", "stacked_bars", "tail_plot", "quantile_plot")
+        ),
         figures.measured_links,
         *(Replay.plot, CallTimes.plot, Explanation.plot),
-        *(Comparison.plot, Comparison.ranked, Comparison.splits),
+        *(Comparison.plot, Comparison.ranked_bars, Comparison.stacked_bars),
         sim.compare,
         inspect.getmodule(Comparison),
     ],
@@ -122,7 +128,7 @@ class Repeating:
 
 
 def test_the_largest_is_on_top_and_bars_are_as_long_as_their_values() -> None:
-    axes = ranked({"small": 1.0, "large": 30.0, "worse": -4.0}, dots={"small": 2.0}).axes[0]
+    axes = ranked_bars({"small": 1.0, "large": 30.0, "worse": -4.0}, dots={"small": 2.0}).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["large", "small", "worse"]
     lengths = {gid: bar.get_width() for gid, bar in bars(axes, "bar").items()}
     assert lengths == {"bar large": 30.0, "bar small": 1.0, "bar worse": -4.0}
@@ -132,11 +138,11 @@ def test_the_largest_is_on_top_and_bars_are_as_long_as_their_values() -> None:
 
 
 def test_too_many_bars_are_refused_and_many_are_close() -> None:
-    assert ranked({str(k): float(k) for k in range(50)}).get_figheight() <= TALLEST
+    assert ranked_bars({str(k): float(k) for k in range(50)}).get_figheight() <= TALLEST
     with pytest.raises(UsageError, match="100 bars are taller than a screen"):
-        ranked({str(k): float(k) for k in range(100)})
+        ranked_bars({str(k): float(k) for k in range(100)})
     with pytest.raises(UsageError, match="nothing to rank"):
-        ranked({})
+        ranked_bars({})
 
 
 # ---------------------------------------------------------------------- splits
@@ -144,7 +150,7 @@ def test_too_many_bars_are_refused_and_many_are_close() -> None:
 
 def test_parts_stand_side_by_side_and_the_sum_behind_them() -> None:
     rows = {"cold": {"handshake": 200.0, "propagation": 100.0}, "kept": {"propagation": 100.0}}
-    figure = splits(rows, starts=[10.0, 0.0])
+    figure = stacked_bars(rows, starts=[10.0, 0.0])
     placed = {gid: (b.get_x(), b.get_width()) for gid, b in bars(figure.axes[0]).items()}
     assert placed == {
         "part-0-handshake": (10.0, 200.0),
@@ -159,7 +165,7 @@ def test_parts_stand_side_by_side_and_the_sum_behind_them() -> None:
 def test_splits_of_nothing() -> None:
     for rows in ({}, {"a": {}}, {"a": {"compute": 0.0}}, {"a": {"compute": 2.0, "idle": -1.0}}):
         with pytest.raises(UsageError, match="no parts to show"):
-            splits(rows)
+            stacked_bars(rows)
 
 
 # ---------------------------------------------------------------------- heat map
@@ -249,6 +255,8 @@ def test_every_figure_is_on_the_page() -> None:
     kinds = {n for n in figures.__all__ if isinstance(getattr(figures, n), FunctionType)}
     kinds -= {"html", "new_chart", "party_colour", "svg", "tint"}
     methods = {"Replay.plot", "CallTimes.plot", "Explanation.plot"}
-    methods |= {f"Comparison.{n}" for n in ("plot", "ranked", "splits")} | {"Deployment.plot"}
+    methods |= {f"Comparison.{n}" for n in ("plot", "ranked_bars", "stacked_bars")} | {
+        "Deployment.plot"
+    }
     names = {name.partition(",")[0] for name in page.every()}
     assert kinds | methods <= names

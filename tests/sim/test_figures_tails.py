@@ -9,7 +9,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.figures import Chart, quantile_plot, svg, tails
+from mpcsim.sim.figures import Chart, quantile_plot, svg, tail_plot
 from tests.helpers.pictures import check_texts, hues
 
 NEAR = np.linspace(100.0, 140.0, 2000)
@@ -20,7 +20,7 @@ STAIR = np.repeat([100.0, 200.0, 1000.0], [900, 90, 10])
 
 def two_tails() -> Chart:
     groups = {"near": {"one": NEAR, "two": NEAR + 20}, "far": {"one": FAR, "three": STAIR}}
-    return tails(groups)
+    return tail_plot(groups)
 
 
 def three_cases() -> Chart:
@@ -72,7 +72,7 @@ def test_a_curve_is_the_share_that_takes_longer() -> None:
 
 
 def test_a_curve_ends_where_less_than_one_of_its_times_takes_longer() -> None:
-    (axes,) = tails({"": {"all": NEAR, "few": NEAR[::20]}}).axes
+    (axes,) = tail_plot({"": {"all": NEAR, "few": NEAR[::20]}}).axes
     assert curve(axes, "all")[1].min() == pytest.approx(0.001)
     assert curve(axes, "few")[1].min() == pytest.approx(0.01)
 
@@ -84,7 +84,7 @@ def percentiles(axes: Axes, label: str) -> dict[float, float]:
 
 
 def test_percentiles_are_dots_on_the_curve() -> None:
-    (axes,) = tails({"": {"all": FAR, "few": FAR[::20]}}).axes
+    (axes,) = tail_plot({"": {"all": FAR, "few": FAR[::20]}}).axes
     for percent, ms in percentiles(axes, "all").items():
         assert ms == pytest.approx(np.percentile(FAR, percent), rel=0.01)
     assert list(percentiles(axes, "all")) == [50.0, 95.0, 99.0, 99.9]
@@ -118,7 +118,7 @@ def test_quantiles_are_on_the_diagonal_where_both_agree() -> None:
 @pytest.mark.parametrize("times", [[], [0.0, 1.0], [1.0, -1.0], [1.0, np.nan], [np.inf]], ids=str)
 def test_times_that_are_none(times: list[float]) -> None:
     with pytest.raises(UsageError, match="slow, all: no times, or some"):
-        tails({"slow": {"all": times}})
+        tail_plot({"slow": {"all": times}})
     with pytest.raises(UsageError, match="slow, all: no times, or some"):
         quantile_plot({"slow": {"all": (NEAR, times)}})
 
@@ -126,15 +126,15 @@ def test_times_that_are_none(times: list[float]) -> None:
 def test_nothing_or_too_much() -> None:
     for groups in ({}, {"empty": {}}):
         with pytest.raises(UsageError, match="no distribution to show"):
-            tails(groups)
+            tail_plot(groups)
         with pytest.raises(UsageError, match="no distribution to show"):
             quantile_plot(groups)
     with pytest.raises(UsageError, match="1 pictures with 7 labels"):
-        tails({"": {str(k): NEAR for k in range(7)}})
+        tail_plot({"": {str(k): NEAR for k in range(7)}})
     with pytest.raises(UsageError, match="taller than a screen"):
-        tails({str(k): {"": NEAR} for k in range(10)})
+        tail_plot({str(k): {"": NEAR} for k in range(10)})
     with pytest.raises(UsageError, match="4 pictures with 1 labels"):
         quantile_plot({str(k): {"": (NEAR, NEAR)} for k in range(4)})
     for lowest in (0.0, 1.0, float("nan")):
         with pytest.raises(UsageError, match="lowest is"):
-            tails({"": {"all": NEAR}}, lowest=lowest)
+            tail_plot({"": {"all": NEAR}}, lowest=lowest)

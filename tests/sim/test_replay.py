@@ -25,7 +25,7 @@ from mpcsim.sim.network.latency import Constant, Empirical, Gamma, Latency, LogN
 from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
 from mpcsim.sim.network.topology import Direction, Link, Network, Site
 from mpcsim.sim.network.transport import Connection
-from mpcsim.sim.replay import DrawTable, MessageGraph, Packet, Replay, Step, plan, record
+from mpcsim.sim.replay import DrawTable, GraphMessage, MessageGraph, Replay, Step, plan, record
 from mpcsim.sim.replay.kernels.arrays import PARTS
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
 from mpcsim.sim.run.engine import VirtualRun
@@ -80,7 +80,7 @@ class StandIn(Party[Any, Any]):
         self.there.add(int.from_bytes(data[:4], "big"))
         return self._go()
 
-    def waiting(self) -> Waiting | None:
+    def waiting_state(self) -> Waiting | None:
         return None
 
     def _go(self) -> list[Output[Any]]:
@@ -280,7 +280,7 @@ def invented(draw: Any) -> MessageGraph:
     ids = [PartyId(i) for i in (1, 2, 3)]
     sizes = st.none() | st.sampled_from([1, 4, 10, 11, 20, 25, 60]).map(lambda n: n * 1448 - 400)
     steps: list[Step] = []
-    packets: list[Packet] = []
+    packets: list[GraphMessage] = []
     came: dict[PartyId, list[int]] = {i: [] for i in ids}
     for number in range(1, draw(st.integers(2, 5)) + 1):
         coming: dict[PartyId, list[int]] = {i: [] for i in ids}
@@ -291,7 +291,7 @@ def invented(draw: Any) -> MessageGraph:
                 for size in draw(st.lists(sizes, max_size=2)) if i != j else ():
                     if size is not None:
                         coming[j].append(len(packets))
-                        packets.append(Packet("Word", i, j, size, len(steps)))
+                        packets.append(GraphMessage("Word", i, j, size, len(steps)))
             sends = tuple(range(first, len(packets)))
             steps.append(Step(i, "toy", number, f"round {number}", tuple(came[i]), sends))
         came = coming
@@ -310,14 +310,14 @@ def conversation(*sizes: int) -> MessageGraph:
     """Party 1 sends messages of these sizes, each after a short answer to the one before."""
     one, two = PartyId(1), PartyId(2)
     steps: list[Step] = []
-    packets: list[Packet] = []
+    packets: list[GraphMessage] = []
     for size in sizes:
         needs = (len(packets) - 1,) if packets else ()
         number = len(packets)
         steps.append(Step(one, "toy", len(steps), "ask", needs, (number,)))
-        packets.append(Packet("Word", one, two, size, len(steps) - 1))
+        packets.append(GraphMessage("Word", one, two, size, len(steps) - 1))
         steps.append(Step(two, "toy", len(steps), "answer", (number,), (number + 1,)))
-        packets.append(Packet("Word", two, one, 100, len(steps) - 1))
+        packets.append(GraphMessage("Word", two, one, 100, len(steps) - 1))
     steps.append(Step(one, "toy", len(steps), "end", (len(packets) - 1,), ()))
     return MessageGraph("conversation", tuple(steps), tuple(packets))
 
@@ -344,9 +344,9 @@ def test_messages_that_arrive_together() -> None:
             Step(three, "toy", 1, "hear", (1, 2), ()),
         ),
         (
-            Packet("Word", two, one, 1000, 0),
-            Packet("Word", two, three, 1000, 0),
-            Packet("Word", one, three, 20_000, 1),
+            GraphMessage("Word", two, one, 1000, 0),
+            GraphMessage("Word", two, three, 1000, 0),
+            GraphMessage("Word", one, three, 20_000, 1),
         ),
     )
     links = (
@@ -373,10 +373,10 @@ def test_a_burst_ends_with_any_gap() -> None:
             Step(two, "toy", 1, "first", (0, 3), ()),
         ),
         (
-            Packet("Word", one, two, 100, 0),
-            Packet("Word", three, one, 100, 1),
-            Packet("Word", three, one, 100, 2),
-            Packet("Word", one, two, 100, 4),
+            GraphMessage("Word", one, two, 100, 0),
+            GraphMessage("Word", three, one, 100, 1),
+            GraphMessage("Word", three, one, 100, 2),
+            GraphMessage("Word", one, two, 100, 4),
         ),
     )
     network = Network.mesh((1, 2, 3), Uniform(0.0, 40.0), mbit_per_s=1.0)
@@ -414,7 +414,7 @@ def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> 
     table = DrawTable(40)
     split = dict.fromkeys(PARTS, 0.0)
     links: dict[str, list[float]] = {}
-    made_of: dict[tuple[str, str], float] = {}
+    link_split_ms: dict[tuple[str, str], float] = {}
     last: dict[PartyId, float] = dict.fromkeys(of.parties, 0.0)
     chosen = []
     for k in range(40):
@@ -434,7 +434,7 @@ def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> 
             for part, ms in segment.parts.items():
                 if part not in ("compute", "service") and ms > 0:
                     where = segment.where, part
-                    made_of[where] = made_of.get(where, 0.0) + ms
+                    link_split_ms[where] = link_split_ms.get(where, 0.0) + ms
         ends = {ending.party: ending.at_ms for ending in trace.endings}
         last[max(of.parties, key=lambda i: ends[i])] += 1
     count = len(chosen)
@@ -456,9 +456,11 @@ def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> 
     for link, times in links.items():
         assert found.links[link].mean_ms == pytest.approx(sum(times) / count)
     parts = {
-        (link, part): ms for link, spent in found.made_of.items() for part, ms in spent.items()
+        (link, part): ms
+        for link, spent in found.link_split_ms.items()
+        for part, ms in spent.items()
     }
-    assert parts == pytest.approx({key: ms / count for key, ms in made_of.items()}, abs=1e-9)
+    assert parts == pytest.approx({key: ms / count for key, ms in link_split_ms.items()}, abs=1e-9)
 
 
 # ---------------------------------------------------------------------- statistics
@@ -468,7 +470,7 @@ def one_message(size: int) -> MessageGraph:
     """Party 1 sends party 2 a message."""
     one, two = PartyId(1), PartyId(2)
     steps = (Step(one, "toy", 1, "say", (), (0,)), Step(two, "toy", 1, "hear", (0,), ()))
-    return MessageGraph("one message", steps, (Packet("Word", one, two, size, 0),))
+    return MessageGraph("one message", steps, (GraphMessage("Word", one, two, size, 0),))
 
 
 SAMPLES = 200_000
@@ -521,7 +523,7 @@ def test_results() -> None:
     assert shares == pytest.approx(np.arange(11) / 10)
     assert times[5] == at[50]
     assert (np.diff(times) > 0).all()
-    assert found.within(times[3]) == pytest.approx(0.3, abs=1e-4)
+    assert found.share_within(times[3]) == pytest.approx(0.3, abs=1e-4)
     assert set(found.parties_ms) == {1, 2}
     assert (found.parties_ms[PartyId(1)] == 0).all()
     assert (found.parties_ms[PartyId(2)] == found.finished_ms).all()

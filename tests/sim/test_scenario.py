@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mpcsim import Network, Scenario, Simulation
 from mpcsim.errors import UsageError
-from mpcsim.sim import Declared, Free, Measured, Policy, play
+from mpcsim.sim import Declared, Free, Measured, Policy, run_scenario
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, drop
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned
@@ -158,7 +158,7 @@ def test_what_a_simulation_has_done_is_a_scenario() -> None:
     again = Simulation.of(sim.scenario or Scenario())
     assert sim.scenario is not None
     assert sim.scenario.run == (Generate("ed25519"), Sign(b"x", (1, 3)))
-    results = [again.do(task) for task in sim.scenario.run]
+    results = [again.run_task(task) for task in sim.scenario.run]
     assert results[1].trace.messages == stepping.trace.messages
     assert again.scenario == sim.scenario
     assert Simulation(shares=sim.shares).scenario is None
@@ -167,7 +167,7 @@ def test_what_a_simulation_has_done_is_a_scenario() -> None:
 
 def test_a_key_that_fails_ends_it() -> None:
     faults = (drop("Commit"),)
-    (only,) = play(Scenario(run=(Generate("ed25519"), Sign()), faults=faults))
+    (only,) = run_scenario(Scenario(run=(Generate("ed25519"), Sign()), faults=faults))
     assert only.verdict is Verdict.STALLED
 
 

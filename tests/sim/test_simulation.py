@@ -14,9 +14,9 @@ from mpcsim import Network, Simulation
 from mpcsim.errors import Aborted, Consequence, Reason, UsageError
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.frost.messages import Commitments
-from mpcsim.protocols.signing import to_sign, verifies
+from mpcsim.protocols.signing import signing_input, verifies
 from mpcsim.sim.network.latency import LogNormal
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 from mpcsim.sim.run.compute import Free
 from mpcsim.sim.run.faults import Crash, drop, noise, partition
 from mpcsim.sim.simulation import Policy
@@ -53,8 +53,8 @@ def test_a_life(curve: str) -> None:
 
     signed = sim.sign(b"pay 5 to Alice", signers=(1, 3))
     assert signed.ok
-    assert verifies(record, to_sign(record, b"pay 5 to Alice"), signed.value)
-    assert not verifies(record, to_sign(record, b"pay 6 to Alice"), signed.value)
+    assert verifies(record, signing_input(record, b"pay 5 to Alice"), signed.value)
+    assert not verifies(record, signing_input(record, b"pay 6 to Alice"), signed.value)
 
     old = dict(sim.shares)
     recovered = sim.recover(1)
@@ -75,7 +75,7 @@ def test_signing_with_presignatures() -> None:
     assert sim.presign(1, signers=(3, 1)).value == 3
     signed = sim.sign_presigned(b"pay", signers=(1, 3))
     assert signed.ok
-    assert verifies(record, to_sign(record, b"pay"), signed.value)
+    assert verifies(record, signing_input(record, b"pay"), signed.value)
     assert [(m.kind, m.sender, m.receiver) for m in signed.trace.messages] == [("Answer", 3, 1)]
     other = sim.sign_presigned(b"pay", signers=(1, 3), finisher=3)
     assert [m.sender for m in other.trace.messages] == [1]
@@ -198,7 +198,7 @@ def spoil_offer(message):
 
 
 def cheating(kind: str, change: Callable) -> dict[int, Callable[[Party], Adversary]]:
-    return {2: lambda party: Adversary(party, on(kind, change))}
+    return {2: lambda party: Adversary(party, alter_kind(kind, change))}
 
 
 def test_after_an_attack_the_set_up_is_discarded_until_the_next_recovery() -> None:
@@ -206,7 +206,7 @@ def test_after_an_attack_the_set_up_is_discarded_until_the_next_recovery() -> No
     result = sim.sign(signers=(1, 2))
     assert result.trace.aborted.reason is Reason.OT_EXTENSION_CHECK
     assert result.trace.aborted.consequence is Consequence.BAN_AND_DISCARD_OT
-    assert not sim.shares[1].usable(2)
+    assert not sim.shares[1].can_multiply(2)
     with pytest.raises(UsageError, match="discarded"):
         sim.sign(signers=(1, 2))
 
@@ -264,7 +264,7 @@ def test_an_operation_can_be_stepped_and_then_finished():
         assert stepping.step()
         times.append(stepping.now_ms)
     assert times == sorted(times)
-    assert stepping.parties[3].waiting() is not None
+    assert stepping.parties[3].waiting_state() is not None
     assert stepping.trace.messages
     result = stepping.finish()
     assert result.ok
@@ -281,7 +281,7 @@ def test_the_same_operations_in_real_time():
     signed = sim.sign(b"for real", signers=(1, 3))
     assert signed.ok
     assert signed.trace.clock == "real"
-    assert verifies(generated.value, to_sign(generated.value, b"for real"), signed.value)
+    assert verifies(generated.value, signing_input(generated.value, b"for real"), signed.value)
     with pytest.raises(UsageError, match="only virtual time"):
         sim.begin_sign()
     sim.policy = Policy(timeout_ms=1000.0, resend_ms=100.0)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpcsim.capacity.model.arrivals import Steady, drawn
+from mpcsim.capacity.model.arrivals import Steady, draw_times
 from mpcsim.capacity.simulation.latencies import BLOCK, Latencies
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
 from mpcsim.sim.network.latency import Uniform
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay.kernels.draws import DrawTable, Sampled
+from mpcsim.sim.replay.kernels.draws import DrawTable, SampledDraws
 from mpcsim.sim.run.compute import Free
 from mpcsim.sim.run.faults import FaultPlan, noise
 from mpcsim.sim.simulation import Simulation
@@ -28,15 +28,15 @@ KEY = TransferKey(PartyId(1), PartyId(2), 0, 0)
 
 
 def dropped(plan: FaultPlan) -> list[bool]:
-    return [plan.fate("Commit", 1, 2).dropped for _ in range(64)]
+    return [plan.decide("Commit", 1, 2).dropped for _ in range(64)]
 
 
 STREAMS: dict[str, Callable[[int], Any]] = {
     "engine": lambda seed: SeededDraws(seed)(KEY, WAY),
-    "replay": lambda seed: list(Sampled(seed, 0)(KEY, WAY, "forward", slice(0, 3))),
+    "replay": lambda seed: list(SampledDraws(seed, 0)(KEY, WAY, "forward", slice(0, 3))),
     "table": lambda seed: list(DrawTable(3, seed)(KEY, WAY, "forward", slice(0, 3))),
     "faults": lambda seed: dropped(FaultPlan(noise(drop=0.5), seed)),
-    "arrivals": lambda seed: list(drawn(Steady(5.0), 0.0, 3.0, seed, 0)),
+    "arrivals": lambda seed: list(draw_times(Steady(5.0), 0.0, 3.0, seed, 0)),
     "capacity": lambda seed: Latencies(NETWORK, seed).first().tolist(),
 }
 
@@ -62,7 +62,7 @@ def test_latencies_of_a_capacity_run_are_drawn_afresh_however_they_are_asked_for
     for used in (BLOCK, 2 * BLOCK - 1, 2 * BLOCK):
         counts = np.zeros(table.shape[:2], np.int64)
         counts[0, 0] = used
-        latencies.renew(table, counts)
+        latencies.replace_used(table, counts)
         assert counts[0, 0] < BLOCK
         found.append(table[0, 0, BLOCK:].copy())
     everything = np.concatenate(found)

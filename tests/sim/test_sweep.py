@@ -18,7 +18,7 @@ from mpcsim.sim.experiments.sweep import PointFailed, sweep
 from mpcsim.sim.network.latency import Empirical, LogNormal
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import record
-from mpcsim.sim.replay.many import BLOCK
+from mpcsim.sim.replay.parallel_replay import BLOCK
 from mpcsim.sim.run.compute import Free
 from mpcsim.sim.simulation import Simulation
 from tests.helpers.points import dying_point, failing_point, product_point

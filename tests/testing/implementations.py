@@ -41,8 +41,8 @@ class Around:
     def outcome(self) -> Any:
         return self.instead or self.party.outcome
 
-    def waiting(self) -> Any:
-        return None if self.instead else self.party.waiting()
+    def waiting_state(self) -> Any:
+        return None if self.instead else self.party.waiting_state()
 
     def start(self) -> list[Output[Any]]:
         return self.party.start()
@@ -111,7 +111,7 @@ class Deaf(Around):
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
         envelope = Envelope.decode(data)
-        waiting = self.party.waiting()
+        waiting = self.party.waiting_state()
         if waiting is not None and envelope.session_id == self.party.session_id:
             kinds = self.party.definition.kinds()
             if envelope.kind <= len(kinds):

@@ -94,7 +94,7 @@ class OwnNode(AsgiTarget):
         found = registry.user_by_name(user)
         assert found is not None
         past = TokenIssuer(registry.signing_key(), lambda: VIRTUAL_START - 7200)
-        return past.access(found.user_id, found.username, 3600)
+        return past.issue_access(found.user_id, found.username, 3600)
 
     def stop(self, part: Part) -> None:
         self._way_to(part).down = True

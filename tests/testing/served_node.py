@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpcsim.cli.token import credentials
-from mpcsim.service.operations.supervisor import Running, backend, free_port, node_program
+from mpcsim.service.operations.supervisor import ProcessGroup, backend, free_port, node_program
 from mpcsim.testing import HttpTarget, Part, gateway_tokens
 
 
@@ -17,7 +17,7 @@ class ServedNode(HttpTarget):
     most_presignatures = 64
 
     def __init__(self, folder: Path) -> None:
-        self._processes = Running()
+        self._processes = ProcessGroup()
         programs = backend(folder)
         self._programs = {program.name: program for program in programs}
         gateway = self._programs["gateway"]

@@ -12,7 +12,13 @@ from mpcsim.testing import BrokenInvariant, protocols
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import Deviation, changes
-from mpcsim.testing.runs.protocol_run import Order, Replay, recorded, run_over_network, run_protocol
+from mpcsim.testing.runs.protocol_run import (
+    Order,
+    Replay,
+    record_session,
+    run_over_network,
+    run_protocol,
+)
 from mpcsim.testing.runs.scenarios import frost_signing, resharing
 from tests.helpers.tiers import examples
 from tests.testing import implementations
@@ -196,4 +202,4 @@ def test_an_exception_over_a_network():
 
 def test_orders_and_replays_shrink_to_nothing():
     assert str(Order()) == "messages arrived in the order [0]"
-    assert len(recorded(frost_signing(2, 3, (1, 2)))) == 4
+    assert len(record_session(frost_signing(2, 3, (1, 2)))) == 4

@@ -14,7 +14,7 @@ from mpcsim.service.operations import open_gateway
 from mpcsim.testing import ApiRun, AsgiTarget, HttpTarget, check_wallet_service, plugin
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.asgi import LogLines
-from mpcsim.testing.backend.service import Answer, Loop, Request, service_of
+from mpcsim.testing.backend.service import Answer, Request, ThreadedLoop, service_of
 from mpcsim.testing.backend.target import ShowsLogs
 from mpcsim.testing.profile import Profile, Progress
 from node.local import LocalService
@@ -119,7 +119,7 @@ def test_clients_that_are_given_are_used():
         answers = service.ask([Request("GET", "/a"), Request("POST", "/b", {})])
         assert [(a.status, a.text) for a in answers] == [(418, "/a"), (418, "/b")], kind
         service.close()
-    Loop().close()
+    ThreadedLoop().close()
 
 
 # ---------------------------------------------------------------------- the checks

@@ -1,4 +1,4 @@
-"""Attacks on key generation: rogue keys, wrong thresholds, wrong shares, borrowed proofs."""
+"""Attacks on key generation: rogue keys, wrong thresholds, wrong shares, replayed proofs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from mpcsim.attacks.harness import (
     CHEATER,
     HONEST,
     THIRD,
-    can_combine,
+    broken_if_both_done,
+    broken_if_done,
+    cannot_combine,
     cheating_party,
     crash_if_raised,
     finding_of,
@@ -38,7 +40,8 @@ from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Rev
 from mpcsim.protocols.engine import Definition, Done, RoundOutput
 from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
-from mpcsim.sim.run.adversary import Adversary, on, with_round
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 RETRY = Consequence.RETRY
@@ -47,21 +50,21 @@ RETRY = Consequence.RETRY
 def honest_dealer(
     build: Build, i: int = HONEST, parties: Any = PAIR, curve: str = "ed25519"
 ) -> Any:
-    """A party of the build's key generation."""
+    """Return an honest party of the build's key generation."""
     return honest_party(build, DKG, dkg.setup(curve, 2, tuple(parties)), i)
 
 
 def cheating_dealer(
     parties: Any = PAIR, curve: str = "ed25519", definition: Definition[Any, Any] = DKG
 ) -> Any:
-    """The cheater as an honest party; whoever calls makes it cheat."""
+    """Return the cheater's party, still honest: the caller makes it cheat."""
     return cheating_party(definition, dkg.setup(curve, 2, tuple(parties)))
 
 
 class Dealer(Adversary):
-    """A cheater that deals by commitments and shares of its own making, and stands by them.
+    """A dealer that reveals commitments and deals shares of its own making, consistently.
 
-    ``reveal`` and ``share`` say what each receiver is told; the round-1 commitment is made to fit.
+    ``reveal`` and ``share`` make what each receiver gets; the round-1 commitment is made to fit.
     """
 
     def __init__(
@@ -128,25 +131,22 @@ def rogue_key(build: Build) -> Finding:
     adversary.tamper = tamper
     honest = honest_dealer(build)
     run_to_end(honest, adversary)
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
     text = "the honest party holds a share of a key that the cheater chose: y*G = Y"
-    return Finding.broken_if(
-        honest.outcome.result.public_key == ED25519.base(y), Effect.CHOSEN_KEY, text
-    )
+    chosen = ED25519.base(y)
+    return broken_if_done(honest, lambda it: it.public_key == chosen, Effect.CHOSEN_KEY, text)
 
 
 # ---------------------------------------------------------------------- D2: threshold raise
 
 
 def padded_public_shares(group: Group, C: Any, holders: Any) -> dict[Any, Point]:
-    """``steps.public_shares`` as many write it: adds polynomials of any lengths."""
+    """Compute ``steps.public_shares`` as many libraries do: add polynomials of any lengths."""
     total = [group.sum(column) for column in zip_longest(*C, fillvalue=group.identity)]
     return {i: evaluate_commitment(total, i) for i in holders}
 
 
 def threshold_raise(build: Build) -> Finding:
-    """One coefficient more than agreed: the sum has degree t, and t shares are too few."""
+    """Deal one coefficient more than agreed: the sum has degree t, and t shares are too few."""
     extra = ED25519.scalar(99)
 
     def reveal(message: Reveal, to: int) -> Reveal:
@@ -158,13 +158,8 @@ def threshold_raise(build: Build) -> Finding:
     lax = without(DKG, Reason.THRESHOLD_MISMATCH)
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
     cheater = Dealer(cheating_dealer(ALL, definition=lax), reveal, share)
-    run_to_end(honest[HONEST], cheater, honest[THIRD])
-    outcomes = {i: p.outcome for i, p in honest.items()}
-    shares = [o.result for o in outcomes.values() if isinstance(o, Done)]
-    if len(shares) < 2:
-        return Finding.of_outcome(outcomes[HONEST])
     text = "a key of '2 of 3', of which no two honest shares make the key"
-    return Finding.broken_if(not can_combine(*shares), Effect.UNUSABLE, text)
+    return broken_if_both_done(honest, cheater, cannot_combine, Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D3: a bad share
@@ -174,14 +169,10 @@ def bad_share(build: Build) -> Finding:
     """Deal party 1 the right share plus one."""
     one = ED25519.scalar(1)
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
-    bad = on("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
-    run_to_end(honest[HONEST], Adversary(cheating_dealer(ALL), bad), honest[THIRD])
-    outcomes = [honest[i].outcome for i in (HONEST, THIRD)]
-    shares = [o.result for o in outcomes if isinstance(o, Done)]
-    if len(shares) < 2:
-        return finding_of(honest[HONEST])
+    bad = alter_kind("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
+    cheater = Adversary(cheating_dealer(ALL), bad)
     text = "both finish, with two shares that do not make the key"
-    return Finding.broken_if(not can_combine(*shares), Effect.UNUSABLE, text)
+    return broken_if_both_done(honest, cheater, cannot_combine, Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D4: index zero
@@ -205,7 +196,7 @@ def index_zero(build: Build) -> Finding:
 
 
 def duplicate_index(build: Build) -> Finding:
-    """Three holders, two of whom have the same number, and so the same share."""
+    """Set up three holders of whom two have the same index, and so the same share."""
     parties = (HONEST, CHEATER, CHEATER)
     try:
         agreed = dkg.DkgSetup("ed25519", 2, parties)
@@ -228,12 +219,12 @@ def duplicate_index(build: Build) -> Finding:
 
 
 def unbound_challenge(session: bytes, prover: int, Y: Point, R: Point) -> Scalar:
-    """A challenge that binds neither session nor prover, as in several libraries."""
+    """Return a challenge that binds neither session nor prover, as in several libraries."""
     return Y.group.hash_to_scalar(Tag.SCHNORR, Y.encode(), R.encode())
 
 
-def without_the_nonce(session: bytes, prover: int, Y: Point, R: Point) -> Scalar:
-    """A challenge that leaves R out: it is known before R is chosen."""
+def challenge_without_nonce(session: bytes, prover: int, Y: Point, R: Point) -> Scalar:
+    """Return a challenge that leaves R out: it is known before R is chosen."""
     return Y.group.hash_to_scalar(Tag.SCHNORR, session, u32(prover), Y.encode())
 
 
@@ -242,25 +233,25 @@ def borrowed_proof(build: Build) -> Finding:
     earlier = [honest_party(build, DKG, dkg.setup("ed25519", 2, PAIR), i, "earlier") for i in PAIR]
     run_to_end(*earlier)
     old = earlier[1].inbox.received(Reveal)[HONEST]
-    return _dealing_unknown(
+    return _deal_unknown_constant(
         build, old.coefficients[0], lambda sid, C_0: old.proof, "party 1's own proof, replayed"
     )
 
 
 def forged_proof(build: Build) -> Finding:
-    """Weak Fiat-Shamir: with e = H(Y), choose z and solve for R = z*G - e*Y."""
+    """Exploit weak Fiat-Shamir: with e = H(Y), choose z and solve for R = z*G - e*Y."""
 
     def forge(transcript: bytes, C_0: Point) -> Proof:
         z = ED25519.scalar(4242)
-        e = without_the_nonce(transcript, CHEATER, C_0, C_0)
+        e = challenge_without_nonce(transcript, CHEATER, C_0, C_0)
         return Proof(ED25519.base(z) - e * C_0, z)
 
-    return _dealing_unknown(
+    return _deal_unknown_constant(
         build, point_of_unknown_logarithm("ed25519"), forge, "a proof of nothing"
     )
 
 
-def _dealing_unknown(
+def _deal_unknown_constant(
     build: Build, C_0: Point, prove: Callable[[bytes, Point], Any], text: str
 ) -> Finding:
     """Deal with a constant term whose discrete logarithm the cheater does not know."""
@@ -274,23 +265,24 @@ def _dealing_unknown(
 
     honest = honest_dealer(build)
     run_to_end(honest, Dealer(inner, reveal, lambda _, to: share))
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    return Finding.broken(Effect.NO_KNOWLEDGE, f"{text}; nobody knows the key that came out")
+    text += "; nobody knows the key that came out"
+    return broken_if_done(honest, lambda _: True, Effect.NO_KNOWLEDGE, text)
 
 
 # ---------------------------------------------------------------------- D6: copied commitment
 
 
-def careless_commit(session: bytes, committer: int, blinding: bytes, *values: bytes) -> bytes:
-    """A commitment that does not say whose it is (nor binds the channel key, the last value)."""
+def commit_without_committer(
+    session: bytes, committer: int, blinding: bytes, *values: bytes
+) -> bytes:
+    """Commit without binding the committer (nor the channel key, the last value)."""
     return tagged_hash(Tag.COMMITMENT, session, blinding, *values[:-1])
 
 
 def copied_commitment(build: Build) -> Finding:
-    """Say what party 1 says: the same commitment, later the same opening.
+    """Copy party 1's commitment, later its opening.
 
-    Its shares will not fit; so the check of the shares has to be off as well, to see the key.
+    The copied shares do not fit, so the check of shares has to be off as well, to see the key.
     """
 
     def believe(
@@ -313,23 +305,25 @@ def copied_commitment(build: Build) -> Finding:
     adversary.tamper = copy
     honest = honest_dealer(build)
     run_to_end(honest, adversary)
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    mine = honest.inbox.own[Reveal][1].coefficients[0]
     text = "the 'joint' key is twice party 1's own part: Y = 2*C_1"
-    return Finding.broken_if(honest.outcome.result.public_key == mine + mine, Effect.BIAS, text)
+
+    def is_twice_its_own(share: KeyShare) -> bool:
+        mine = honest.inbox.own[Reveal][1].coefficients[0]
+        return bool(share.public_key == mine + mine)
+
+    return broken_if_done(honest, is_twice_its_own, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- D7: equivocation
 
 
-def name_only(view: Any, inbox: Any, kind: Any) -> bytes:
-    """In the place of the transcript, the session's name alone."""
+def transcript_of_name_only(view: Any, inbox: Any, kind: Any) -> bytes:
+    """Return a hash of the session's name alone, in place of the transcript."""
     return tagged_hash(Tag.SESSION, view.session_id)
 
 
 def two_polynomials(build: Build) -> Finding:
-    """One polynomial for party 1, another for party 3, each with all that belongs to it."""
+    """Deal one polynomial to party 1, another to party 3, each consistent in itself."""
     group, rng = ED25519, SeededRng("two polynomials")
     f: dict[int, Any] = {
         i: steps.sample_polynomial(group.random_scalar(rng), 2, rng) for i in (HONEST, THIRD)
@@ -345,37 +339,37 @@ def two_polynomials(build: Build) -> Finding:
 
     adversary = Dealer(inner, reveal, lambda _, to: evaluate(f[to], to))
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
-    run_to_end(honest[HONEST], adversary, honest[THIRD])
-    keys = [p.outcome.result.public_key for p in honest.values() if isinstance(p.outcome, Done)]
-    if len(keys) < 2:
-        return finding_of(honest[HONEST])
     text = "parties 1 and 3 finish with different public keys"
-    return Finding.broken_if(keys[0] != keys[1], Effect.SPLIT, text)
+    return broken_if_both_done(
+        honest, adversary, lambda a, b: a.public_key != b.public_key, Effect.SPLIT, text
+    )
 
 
 # ---------------------------------------------------------------------- D8: chain code
 
 
 def two_chain_codes(build: Build) -> Finding:
-    """One part of the chain code for party 1, another for party 3: they would pay to addresses that
-    the other one cannot sign for."""
+    """Reveal one part of the chain code to party 1, another to party 3: they would pay to addresses
+    that the other one cannot sign for."""
 
     def other(message: Reveal) -> Reveal:
         return replace(message, chain_code=bytes(32))
 
-    adversary = Adversary(cheating_dealer(ALL, "secp256k1"), on("Reveal", other, {THIRD}))
+    adversary = Adversary(cheating_dealer(ALL, "secp256k1"), alter_kind("Reveal", other, {THIRD}))
     honest = {i: honest_dealer(build, i, ALL, "secp256k1") for i in (HONEST, THIRD)}
-    run_to_end(honest[HONEST], adversary, honest[THIRD])
-    records = [p.outcome.result.record for p in honest.values() if isinstance(p.outcome, Done)]
-    if len(records) < 2:
-        return finding_of(honest[THIRD])
-    children = [record.at((0,))[0] for record in records]
     text = "parties 1 and 3 finish with one key, and different children of it"
-    return Finding.broken_if(children[0] != children[1], Effect.SPLIT, text)
+    return broken_if_both_done(
+        honest,
+        adversary,
+        lambda a, b: a.record.derive((0,))[0] != b.record.derive((0,))[0],
+        Effect.SPLIT,
+        text,
+        otherwise=THIRD,
+    )
 
 
 def chosen_chain_code(build: Build) -> Finding:
-    """Reveal last, and try parts until the chain code is one to one's liking."""
+    """Reveal last, and try parts until the chain code begins with a zero byte."""
     adversary = Adversary(cheating_dealer(curve="secp256k1"), hold={"Reveal"})
 
     def steer(message: Reveal) -> Reveal:
@@ -387,22 +381,18 @@ def chosen_chain_code(build: Build) -> Finding:
                 return replace(message, chain_code=part)
         return message
 
-    adversary.tamper = on("Reveal", steer)
+    adversary.tamper = alter_kind("Reveal", steer)
     honest = honest_dealer(build, curve="secp256k1")
     run_to_end(honest, adversary)
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    code = honest.outcome.result.record.chain_code
-    return Finding.broken_if(
-        code[0] == 0, Effect.BIAS, "the chain code begins with the byte it was to have"
-    )
+    text = "the chain code begins with the byte it was to have"
+    return broken_if_done(honest, lambda it: it.record.chain_code[0] == 0, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- D9: identity
 
 
 def identity_in_base_ot(build: Build) -> Finding:
-    """r_0 = -H_0(r_1): the sender's combined point is the identity, which has no encoding."""
+    """Send r_0 = -H_0(r_1): the sender's combined point is the identity, which has no encoding."""
     adversary = Adversary(cheating_dealer(curve="secp256k1"))
     inner = adversary.party
 
@@ -412,7 +402,7 @@ def identity_in_base_ot(build: Build) -> Finding:
         r_0 = -SECP256K1.hash_to_point(Tag.OT_BASE_POINT, *parts)
         return MultiplicationOffer(replace(offer, r0=(r_0, *offer.r0[1:])))
 
-    adversary.tamper = on("MultiplicationOffer", annihilate)
+    adversary.tamper = alter_kind("MultiplicationOffer", annihilate)
     honest = honest_dealer(build, curve="secp256k1")
 
     def run_it() -> Finding:
@@ -522,7 +512,7 @@ ATTACKS = (
         research=lambda: ResearchBuild(
             without=[Reason.SHARE_INCONSISTENT],
             replacing={
-                commitment.commit: careless_commit,
+                commitment.commit: commit_without_committer,
                 schnorr._challenge: unbound_challenge,
             },
         ),
@@ -540,7 +530,7 @@ ATTACKS = (
         injection="E: a polynomial for each receiver, consistent with itself",
         run=two_polynomials,
         research=lambda: ResearchBuild(
-            without=[Reason.ECHO_MISMATCH], replacing={transcript_hash: name_only}
+            without=[Reason.ECHO_MISMATCH], replacing={transcript_hash: transcript_of_name_only}
         ),
         expected_on=Finding.aborted(Reason.ECHO_MISMATCH, InRound(3, "deal"), suspects={CHEATER}),
         expected_off=Finding.broken(Effect.SPLIT),
@@ -595,7 +585,7 @@ ATTACKS = (
         check="the challenge hashes every value of the equation that is verified",
         injection="F: R = z*G - e*Y for a Y whose logarithm the cheater does not know",
         run=forged_proof,
-        research=lambda: ResearchBuild(replacing={schnorr._challenge: without_the_nonce}),
+        research=lambda: ResearchBuild(replacing={schnorr._challenge: challenge_without_nonce}),
         expected_on=Finding.aborted(
             Reason.PROOF_OF_KNOWLEDGE, InRound(3, "deal"), {CHEATER}, consequence=RETRY
         ),

@@ -1,4 +1,5 @@
-"""Plain arithmetic on all of edwards25519, as a careless library would offer it.
+"""Arithmetic on all of edwards25519, points of small order included, as a careless library offers
+it.
 
 It takes points that libsodium refuses: of small order, with a torsion component, not canonical.
 For attackers and for the naive side of a research build; slow, and nothing in it is checked.
@@ -27,7 +28,7 @@ Affine = tuple[int, int]
 
 
 def decode(data: bytes) -> Affine:
-    """The point of an encoding (RFC 8032, section 5.1.3), of any order; y is reduced.
+    """Return the point of an encoding (RFC 8032, section 5.1.3), of any order; y is reduced.
 
     Raises:
         InvalidEncoding: not on the curve.
@@ -44,13 +45,13 @@ def decode(data: bytes) -> Affine:
 
 
 def encode(point: Affine) -> bytes:
-    """The encoding of RFC 8032."""
+    """Return the encoding of RFC 8032."""
     x, y = point
     return (y | (x & 1) << 255).to_bytes(32, "little")
 
 
 def add(a: Affine, b: Affine) -> Affine:
-    """The sum, by the complete addition law."""
+    """Return the sum, by the complete addition law."""
     (x1, y1), (x2, y2) = a, b
     product = D * x1 * x2 * y1 * y2 % P
     x = (x1 * y2 + x2 * y1) * pow(1 + product, -1, P)
@@ -99,7 +100,7 @@ class LaxGroup(Ed25519Group):
 LAX: Group = LaxGroup()
 
 
-def lax(context: WireContext) -> WireContext:
+def accept_small_order(context: WireContext) -> WireContext:
     """Decode without checking that points and scalars are canonical and of the group."""
     return WireContext(LAX, context.mta)
 

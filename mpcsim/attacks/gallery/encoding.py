@@ -11,13 +11,14 @@ from nacl import bindings as sodium
 
 from mpcsim.attacks.gallery import edwards
 from mpcsim.attacks.gallery.dkg import Dealer, cheating_dealer, honest_dealer
-from mpcsim.attacks.gallery.edwards import LaxPoint, lax, verify_with_cofactor
+from mpcsim.attacks.gallery.edwards import LaxPoint, accept_small_order, verify_with_cofactor
 from mpcsim.attacks.gallery.frost import MESSAGE, cheating_signer, signer
 from mpcsim.attacks.harness import (
     CHEATER,
     HONEST,
     THIRD,
-    can_combine,
+    broken_if_both_done,
+    cannot_combine,
     cheating_party,
     finding_of,
     run_to_end,
@@ -35,14 +36,15 @@ from mpcsim.protocols.engine import Done, RoundOutput
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterSign
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.sim.run.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
 # ---------------------------------------------------------------------- P4: ambiguous hashing
 
 
-def joined_hash(tag: Tag, *parts: bytes) -> bytes:
-    """A hash of parts joined by a character that may be in the parts."""
+def hash_joined_parts(tag: Tag, *parts: bytes) -> bytes:
+    """Hash parts joined by a character that may be in the parts."""
     return hashlib.sha256(b"$".join([tag.value.encode(), *parts])).digest()
 
 
@@ -59,7 +61,7 @@ def alpha_shuffle(build: Build) -> Finding:
 # ---------------------------------------------------------------------- S10: small order in a key
 
 
-def small_order_in_the_key(build: Build) -> Finding:
+def small_order_in_key(build: Build) -> Finding:
     """Add T = (0, -1), of order two, to both coefficients of party 2's polynomial.
 
     At 1 and 3 it cancels, T + 1*T = T + 3*T = 0, so both shares pass; and the proof passes if its
@@ -81,21 +83,19 @@ def small_order_in_the_key(build: Build) -> Finding:
                 return replace(message, coefficients=C, proof=proof)
 
     honest = {i: honest_dealer(build, i, everyone) for i in (HONEST, THIRD)}
-    run_to_end(honest[HONEST], Dealer(inner, reveal), honest[THIRD])
-    outcomes = [honest[i].outcome for i in (HONEST, THIRD)]
-    done = [outcome.result for outcome in outcomes if isinstance(outcome, Done)]
-    if len(done) < 2:
-        return finding_of(honest[HONEST])
-    Y = done[0].public_key.encode()
-    text = f"both finish with Y + T, which is not in the group: {Y.hex()[:16]}..."
-    outside = not sodium.crypto_core_ed25519_is_valid_point(Y)
-    return Finding.broken_if(outside and not can_combine(*done), Effect.UNUSABLE, text)
+
+    def is_outside(one: KeyShare, other: KeyShare) -> bool:
+        Y = one.public_key.encode()
+        return cannot_combine(one, other) and not sodium.crypto_core_ed25519_is_valid_point(Y)
+
+    text = "both finish with Y + T, which is not in the group"
+    return broken_if_both_done(honest, Dealer(inner, reveal), is_outside, Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- S10: small order in R
 
 
-def small_order_in_a_nonce(build: Build) -> Finding:
+def small_order_in_nonce(build: Build) -> Finding:
     """Add a point of order eight to D_2: verifiers with and without the cofactor then disagree."""
 
     def commit(
@@ -131,8 +131,8 @@ def small_order_in_a_nonce(build: Build) -> Finding:
     return Finding.broken_if(one and not other, Effect.SPLIT, text)
 
 
-def cofactored(signature: Any, group_public_key: Any, msg: bytes) -> bool:
-    """The check of the signature by the other equation."""
+def verify_cofactored(signature: Any, group_public_key: Any, msg: bytes) -> bool:
+    """Verify a signature by the equation with the cofactor."""
     return verify_with_cofactor(signature.encode(), group_public_key.encode(), msg)
 
 
@@ -140,13 +140,13 @@ def cofactored(signature: Any, group_public_key: Any, msg: bytes) -> bool:
 
 
 def scalar_out_of_range(build: Build) -> Finding:
-    """z_2 + L instead of z_2: the same residue, other bytes."""
+    """Send z_2 + L instead of z_2: the same residue, other bytes."""
 
     def raised(message: SignatureShare) -> bytes:
         return message.seen + (message.share.n + edwards.L).to_bytes(32, "little")
 
     honest = signer(build, HONEST)
-    run_to_end(honest, Adversary(cheating_signer(), on("SignatureShare", raised)))
+    run_to_end(honest, Adversary(cheating_signer(), alter_kind("SignatureShare", raised)))
     if not isinstance(honest.outcome, Done):
         return finding_of(honest)
     signature = honest.outcome.result
@@ -165,7 +165,7 @@ ATTACKS = (
         check="every part is length-prefixed, every use has a tag of its own",
         injection="M: the border between two values moved",
         run=alpha_shuffle,
-        research=lambda: ResearchBuild(replacing={tagged_hash: joined_hash}),
+        research=lambda: ResearchBuild(replacing={tagged_hash: hash_joined_parts}),
         expected_on=Finding.harmless(),
         expected_off=Finding.broken(Effect.AMBIGUOUS),
     ),
@@ -176,8 +176,8 @@ ATTACKS = (
         step="dkg on ed25519, round 2, Reveal: C_i",
         check="decoders take points of the prime-order subgroup only",
         injection="M: the point of order two added to both coefficients",
-        run=small_order_in_the_key,
-        research=lambda: ResearchBuild(shape=Shape(wire=lax)),
+        run=small_order_in_key,
+        research=lambda: ResearchBuild(shape=Shape(wire=accept_small_order)),
         expected_on=Finding.aborted(
             Reason.MALFORMED_MESSAGE,
             OnReceipt(CHEATER, "Reveal"),
@@ -193,9 +193,10 @@ ATTACKS = (
         step="frost, round 1, Commitments: D_i",
         check="decoders take points of the prime-order subgroup only; libsodium verifies",
         injection="M: a point of order eight added to D_2",
-        run=small_order_in_a_nonce,
+        run=small_order_in_nonce,
         research=lambda: ResearchBuild(
-            shape=Shape(wire=lax), replacing={steps.verify_signature: cofactored}
+            shape=Shape(wire=accept_small_order),
+            replacing={steps.verify_signature: verify_cofactored},
         ),
         expected_on=Finding.aborted(
             Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "Commitments"), {CHEATER}
@@ -210,7 +211,7 @@ ATTACKS = (
         check="decoders take canonical scalars only; libsodium refuses S >= L",
         injection="M: z_2 + L",
         run=scalar_out_of_range,
-        research=lambda: ResearchBuild(shape=Shape(wire=lax)),
+        research=lambda: ResearchBuild(shape=Shape(wire=accept_small_order)),
         expected_on=Finding.aborted(
             Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "SignatureShare"), {CHEATER}
         ),

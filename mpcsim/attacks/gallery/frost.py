@@ -33,7 +33,7 @@ from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterCommit
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.sim.run.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 MESSAGE, WANTED = b"pay 5 to Alice", b"pay everything to the attacker"
@@ -41,17 +41,17 @@ ONE = G.scalar(1)
 
 
 def signer(build: Build, i: int, signers: Sequence[int] = PAIR, message: bytes = MESSAGE) -> Any:
-    """A signer of the build."""
+    """Return an honest signer of the build."""
     return honest_party(build, FROST, frost.setup(keys("ed25519")[i], signers, message), i)
 
 
 def cheating_signer(signers: Sequence[int] = PAIR) -> Any:
-    """The cheater as an honest signer; whoever calls makes it cheat."""
+    """Return the cheater's party, still honest: the caller makes it cheat."""
     return cheating_party(FROST, frost.setup(keys("ed25519")[CHEATER], signers, MESSAGE))
 
 
-def key_from(x_1: Scalar, share: KeyShare) -> Scalar:
-    """The whole key, from party 1's share and party 2's own."""
+def combine_key(x_1: Scalar, share: KeyShare) -> Scalar:
+    """Return the private key, from party 1's share and party 2's own."""
     mine = lagrange_coefficient(G, CHEATER, PAIR) * share.secret_share
     return lagrange_coefficient(G, HONEST, PAIR) * x_1 + mine
 
@@ -59,7 +59,7 @@ def key_from(x_1: Scalar, share: KeyShare) -> Scalar:
 # ---------------------------------------------------------------------- S4: ROS
 
 SESSIONS = 256
-"""Concurrent sessions; the attack needs as many as the order has bits, 253."""
+"""Number of concurrent sessions; the attack needs as many as the order has bits, 253."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Choice:
     nonces: tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar]]
     challenges: tuple[Scalar, Scalar]
     V: Point
-    """What party 1's share commits to: z_1 * G = V + c * lambda_1 * X_1."""
+    """Commitment behind party 1's share: z_1 * G = V + c * lambda_1 * X_1."""
 
 
-def _choice(build: Build, share: KeyShare, theirs: Commitments, rng: SeededRng) -> Choice:
+def _make_choice(build: Build, share: KeyShare, theirs: Commitments, rng: SeededRng) -> Choice:
     bind = build.function(steps.bind)
     e = G.random_scalar(rng)
     nonces = ((G.random_scalar(rng), e), (G.random_scalar(rng), e))
@@ -86,7 +86,7 @@ def _choice(build: Build, share: KeyShare, theirs: Commitments, rng: SeededRng) 
 
 
 def _answer(build: Build, share: KeyShare, nonces: Any, label: str, send: Any) -> tuple[Any, Any]:
-    """The attacker in one session, once its nonces are chosen: (its party, its message)."""
+    """Start the attacker in one session with chosen nonces; return its party and its message."""
 
     def chosen(original: object, view: Any, keep: None, inbox: Any) -> RoundOutput:
         d, e = nonces
@@ -122,7 +122,7 @@ def ros(build: Build) -> Finding:
         payload = unseal(share.peers[HONEST].pair_secret, Envelope.decode(send.data))
         theirs = Commitments.decode(payload or b"", WireContext(G))
         sent.append(send)
-        choices.append(_choice(build, share, theirs, rng))
+        choices.append(_make_choice(build, share, theirs, rng))
     # 2. The forgery's commitment and challenge.
     weights = [
         G.scalar(1 << k) * (c.challenges[1] - c.challenges[0]).inverse()
@@ -151,7 +151,7 @@ def ros(build: Build) -> Finding:
 def no_binding_factors(
     group_public_key: Point, commitment_list: Sequence[steps.Commitment], msg: bytes
 ) -> dict[Any, Scalar]:
-    """rho_i = 1, as in threshold Schnorr before FROST."""
+    """Return rho_i = 1, as in threshold Schnorr before FROST."""
     return {identifier: ONE for identifier, _, _ in commitment_list}
 
 
@@ -167,8 +167,8 @@ class ReusableNonces(steps.SigningNonces):
         return self._nonces
 
 
-def nonces_used_again(build: Build) -> Finding:
-    """Three signature shares of party 1 from one pair of nonces: three equations for d, e and x_1.
+def reused_nonces(build: Build) -> Finding:
+    """Collect three signature shares of party 1 from one pair of nonces and solve for d, e and x_1.
 
     z = d + rho e + (c lambda_1) x_1.
     """
@@ -186,16 +186,16 @@ def nonces_used_again(build: Build) -> Finding:
             z = sign(HONEST, x_1, nonces, bound)
         except UsageError as error:
             return Finding.refused(str(error))
-        rows.append(equation(bound, z))
+        rows.append(share_equation(bound, z))
     found = solve_linear(rows)[2]
-    matches = G.base(key_from(found, shares[CHEATER])) == shares[HONEST].public_key
+    matches = G.base(combine_key(found, shares[CHEATER])) == shares[HONEST].public_key
     return Finding.broken_if(
         matches, Effect.KEY, "x_1 from three linear equations, then the key: x*G = Y"
     )
 
 
-def equation(bound: steps.Bound, z: Scalar) -> list[Scalar]:
-    """The coefficients of d_1, e_1 and x_1 in z_1, and z_1."""
+def share_equation(bound: steps.Bound, z: Scalar) -> list[Scalar]:
+    """Return the coefficients of d_1, e_1 and x_1 in z_1, and z_1."""
     weight = bound.challenge * lagrange_coefficient(G, HONEST, PAIR)
     return [ONE, bound.binding_factor_list[HONEST], weight, z]
 
@@ -204,25 +204,27 @@ def equation(bound: steps.Bound, z: Scalar) -> list[Scalar]:
 
 
 def false_lists(build: Build) -> Finding:
-    """Another hiding commitment toward party 3: the signers sign over different lists."""
-    other = on("Commitments", lambda m: replace(m, hiding=m.hiding + G.base(ONE)), to={THIRD})
+    """Send party 3 another hiding commitment: the signers sign over different lists."""
+    other = alter_kind(
+        "Commitments", lambda m: replace(m, hiding=m.hiding + G.base(ONE)), to={THIRD}
+    )
     honest = {i: signer(build, i, ALL) for i in (HONEST, THIRD)}
     run_to_end(honest[HONEST], Adversary(cheating_signer(ALL), other), honest[THIRD])
-    return _blamed(honest, HONEST, THIRD)
+    return _find_false_blame(honest, HONEST, THIRD)
 
 
 def different_messages(build: Build) -> Finding:
-    """Whoever asks for signatures tells party 1 Alice and party 3 Bob. Neither of them cheats."""
+    """Ask party 1 to sign for Alice and party 3 for Bob; no signer cheats."""
     pair = (HONEST, THIRD)
     honest = {
         HONEST: signer(build, HONEST, pair, b"pay 5 to Alice"),
         THIRD: signer(build, THIRD, pair, b"pay 5 to Bob"),
     }
     run_to_end(*honest.values())
-    return _blamed(honest, HONEST, THIRD)
+    return _find_false_blame(honest, HONEST, THIRD)
 
 
-def _blamed(honest: dict[Any, Any], i: int, j: int) -> Finding:
+def _find_false_blame(honest: dict[Any, Any], i: int, j: int) -> Finding:
     outcome = honest[i].outcome
     if isinstance(outcome, Aborted) and j in outcome.culprits:
         text = f"party {i} bans the honest party {j}: {outcome.reason.text}"
@@ -233,7 +235,7 @@ def _blamed(honest: dict[Any, Any], i: int, j: int) -> Finding:
 def bad_signature_share(build: Build) -> Finding:
     """Send z_2 + 1."""
     honest = signer(build, HONEST)
-    bad = on("SignatureShare", lambda m: replace(m, share=m.share + ONE))
+    bad = alter_kind("SignatureShare", lambda m: replace(m, share=m.share + ONE))
     run_to_end(honest, Adversary(cheating_signer(), bad))
     outcome = honest.outcome
     if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:
@@ -254,7 +256,7 @@ ATTACKS = (
         step="frost, round 2: sign",
         check="the nonces come in an object that hands them out once, and cannot be copied",
         injection="S: three signature shares from one object",
-        run=nonces_used_again,
+        run=reused_nonces,
         research=lambda: ResearchBuild(replacing={steps.SigningNonces: ReusableNonces}),
         expected_on=Finding.refused(),
         expected_off=Finding.broken(Effect.KEY),

@@ -2,8 +2,8 @@
 
 In OT extension the roles are swapped: the multiplication *receiver* holds both seeds of each base
 OT and sends a matrix u; the multiplication *sender* holds Delta, its choices in the base OTs, for
-as long as the key share lives. Whoever knows Delta knows both pads of every OT, and then what the
-sender puts in: its nonce share and its key share.
+as long as the key share lives. Delta gives both pads of every OT, and with them the sender's
+inputs: its nonce share and its key share.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.protocols.engine import Done, Party, RoundOutput
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.protocols.local_run import LocalRun
-from mpcsim.protocols.sample_keys import as_loaded, keys
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.protocols.sample_keys import keys, with_fresh_guard
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 
 SIGNERS = (HONEST, CHEATER)
 
@@ -67,7 +67,7 @@ SIGNERS = (HONEST, CHEATER)
 
 @dataclass
 class Receiver:
-    """The cheater as OT-extension receiver (k = 1) in one signing session: everything it knows."""
+    """Knowledge of the cheater as OT-extension receiver (k = 1) in one signing session."""
 
     mta: OtMta
     pair: OtPairSetup
@@ -75,7 +75,7 @@ class Receiver:
     t: bytes
     """t_i = PRG(leaf 1 of tree i), LAMBDA_C rows."""
     other: bytes
-    """PRG(leaf 0)."""
+    """PRG(leaf 0), as ``t``."""
 
     @classmethod
     def of(cls, share: KeyShare, transcript: bytes) -> Receiver:
@@ -88,19 +88,19 @@ class Receiver:
         return cls(mta, pair, sid, t, mta.kernel.expand(key, pair.zeroth, width))
 
     def message(self, x: bytes, rows: bytes) -> ExtensionMessage:
-        """u made from a choice row of its own for every i; opened as if all were ``x``."""
+        """Make u from a choice row of its own for every i; open it as if all were ``x``."""
         kernel, xi = self.mta.kernel, self.mta.parameters.xi
         u = kernel.xor(kernel.xor(self.t, self.other), rows)
-        opened = ot_extension._hashed_rows(kernel, self.sid, u, self.t + x, xi)
-        t = ot_extension._opening(self.sid, opened[:ROWS_BYTES])
-        return ExtensionMessage(u, x=opened[ROWS_BYTES:], t=t)
+        open_session = ot_extension._hashed_rows(kernel, self.sid, u, self.t + x, xi)
+        t = ot_extension._opening(self.sid, open_session[:ROWS_BYTES])
+        return ExtensionMessage(u, x=open_session[ROWS_BYTES:], t=t)
 
     def columns(self) -> bytearray:
-        """The columns of t, a block for every OT."""
+        """Return the columns of t, a block for every OT."""
         return bytearray(ot_extension._columns(self.mta.kernel, self.t, self.mta.parameters.xi))
 
     def checked(self, columns: bytes, reply: Any) -> bytes:
-        """What mu is the hash of, if these are the sender's columns: 32 bytes an OT."""
+        """Return the input of the hash mu, if these are the sender's columns: 32 bytes an OT."""
         kernel = self.mta.kernel
         pads = ot_extension._pads(kernel, self.sid, columns, PAD_BLOCKS)
         theta = challenge(self.sid, kernel.join(reply.a))
@@ -109,38 +109,38 @@ class Receiver:
 
 @dataclass
 class Session:
-    """One signing session of the two, open."""
+    """Open signing session of an honest signer and the cheater."""
 
     honest: Party[Any, Any]
     cheater: Adversary
     diary: dict[int, RoundOutput]
-    """The cheater's rounds."""
+    """Outputs of the cheater's rounds, by number."""
     run: LocalRun[Any]
 
     @property
     def transcript(self) -> bytes:
-        """What the cryptography binds to."""
+        """Transcript hash, which the cryptography binds to."""
         return cast(bytes, self.diary[2].keep.transcript)
 
     @property
     def reply(self) -> Any:
-        """What the honest party answered as multiplication sender, or None."""
+        """Reply of the honest party as multiplication sender, or None."""
         respond = self.cheater.party.inbox.received(Respond).get(HONEST)
         return respond and respond.reply
 
     def finish(self) -> Session:
-        """Deliver everything."""
+        """Deliver all messages."""
         self.run.finish()
         return self
 
 
-def opened(
+def open_session(
     build: Build,
     shares: dict[int, KeyShare],
     label: str,
     craft: Callable[[Receiver], ExtensionMessage] | None = None,
 ) -> Session:
-    """A session in which the cheater crafts the message of its OT extension."""
+    """Start a session in which the cheater crafts the message of its OT extension."""
     diary: dict[int, RoundOutput] = {}
     setup = ecdsa.setup(shares[CHEATER], SIGNERS, DIGEST)
     adversary = Adversary(cheating_party(record_rounds(ecdsa.ECDSA, diary), setup, CHEATER, label))
@@ -150,7 +150,7 @@ def opened(
             return message
         return replace(message, offer=craft(Receiver.of(shares[CHEATER], diary[2].keep.transcript)))
 
-    adversary.tamper = on("Offer", tamper)
+    adversary.tamper = alter_kind("Offer", tamper)
     setup = ecdsa.setup(shares[HONEST], SIGNERS, DIGEST)
     honest = honest_party(build, ecdsa.ECDSA, setup, HONEST, label)
     run: LocalRun[Any] = LocalRun([honest, adversary])
@@ -158,19 +158,19 @@ def opened(
     return Session(honest, adversary, diary, run)
 
 
-def bits_of(delta: list[int]) -> bytes:
-    """Delta as the protocol stores it."""
+def encode_delta(delta: list[int]) -> bytes:
+    """Encode Delta as the protocol stores it."""
     value = sum(bit << k for k, bit in enumerate(delta))
     return value.to_bytes(LAMBDA_C // 8, "little")
 
 
-def key_from_choices(build: Build, shares: dict[int, KeyShare], delta: bytes) -> Scalar | None:
-    """With Delta known, one *honest* signing session gives the other's key share away.
+def key_from_delta(build: Build, shares: dict[int, KeyShare], delta: bytes) -> Scalar | None:
+    """Return the private key, computed from Delta and one *honest* signing session.
 
     Both pads of every OT are known then, so a = a~ - alpha_0 + alpha_1 can be read off the reply.
     """
     mine = shares[CHEATER]
-    found = opened(build, shares, "with Delta known").finish()
+    found = open_session(build, shares, "with Delta known").finish()
     if found.reply is None:
         return None
     at = Receiver.of(mine, found.transcript)
@@ -195,21 +195,22 @@ def key_from_choices(build: Build, shares: dict[int, KeyShare], delta: bytes) ->
     return sk_1 - zeta_1 + lambda_2 * mine.secret_share
 
 
-def matches(key: Scalar | None, shares: dict[int, KeyShare]) -> bool:
-    """Whether the key is the one that the shares are of."""
+def is_private_key(key: Scalar | None, shares: dict[int, KeyShare]) -> bool:
+    """Return whether the key is the private key that the shares belong to."""
     return key is not None and SECP256K1.base(key) == shares[CHEATER].public_key
 
 
 # ---------------------------------------------------------------------- O1: inconsistent choices
 
 AT_ONCE = 8
-"""Bits of Delta to learn in one session; the cheater tries 2^8 hashes for them."""
+"""Number of bits of Delta to learn in one session; the cheater tries 2^8 hashes for them."""
 
 
 def inconsistent_choices(build: Build) -> Finding:
-    """In OT k, only row i says "1": the sender's column is t_k or t_k + e_i, as Delta_i has it.
+    """Set choice bit k in row i alone: the sender's column is t_k or t_k + e_i, depending on
+    Delta_i.
 
-    mu, which the sender must send, is a hash of what follows from its columns: try both.
+    mu, which the sender must send, is a hash of values computed from its columns: try both.
     """
     shares = keys("secp256k1")
     delta: list[int] = []
@@ -222,16 +223,18 @@ def inconsistent_choices(build: Build) -> Finding:
                 rows[(first + k) * width + k // 8] |= 1 << k % 8
             return at.message(bytes(width), bytes(rows))
 
-        found = opened(build, shares, f"inconsistent {first}", craft).finish()
+        found = open_session(build, shares, f"inconsistent {first}", craft).finish()
         if found.reply is None:
             return Finding.of_outcome(found.honest.outcome)
-        delta += _bits_from_mu(Receiver.of(shares[CHEATER], found.transcript), first, found.reply)
-    key = key_from_choices(build, shares, bits_of(delta))
+        delta += _read_bits_from_mu(
+            Receiver.of(shares[CHEATER], found.transcript), first, found.reply
+        )
+    key = key_from_delta(build, shares, encode_delta(delta))
     text = "128 bits of Delta in 16 sessions without one failed check, then the key: x*G = Y"
-    return Finding.broken_if(matches(key, shares), Effect.KEY, text)
+    return Finding.broken_if(is_private_key(key, shares), Effect.KEY, text)
 
 
-def _bits_from_mu(at: Receiver, first: int, reply: Any) -> list[int]:
+def _read_bits_from_mu(at: Receiver, first: int, reply: Any) -> list[int]:
     zero, one = at.columns(), at.columns()
     for k in range(AT_ONCE):
         one[k * BLOCK_BYTES + (first + k) // 8] ^= 1 << (first + k) % 8
@@ -247,7 +250,7 @@ def _bits_from_mu(at: Receiver, first: int, reply: Any) -> list[int]:
 # ---------------------------------------------------------------------- O2: selective abort
 
 
-def guessing(i: int) -> Callable[[Receiver], ExtensionMessage]:
+def guess_delta_bit(i: int) -> Callable[[Receiver], ExtensionMessage]:
     """Flip one bit of row i of u: the check passes if and only if Delta_i = 0."""
 
     def craft(at: Receiver) -> ExtensionMessage:
@@ -260,9 +263,9 @@ def guessing(i: int) -> Callable[[Receiver], ExtensionMessage]:
 
 
 def selective_abort(build: Build) -> Finding:
-    """One session, one guess, one bit; every second session fails.
+    """Guess one bit of Delta in each session; every second session fails.
 
-    What ends it is that the first failure is the last: the set-up with this peer is discarded.
+    The first failure ends it: the set-up with this peer is discarded.
     """
     shares = keys("secp256k1")
     if not build.fulfils(DISCARD):
@@ -271,20 +274,20 @@ def selective_abort(build: Build) -> Finding:
     failed = None
     for i in range(LAMBDA_C):
         try:
-            session = opened(build, shares, f"guess {i}", guessing(i)).finish()
+            session = open_session(build, shares, f"guess {i}", guess_delta_bit(i)).finish()
         except UsageError:  # ecdsa.setup: "... was discarded after an attack"
             break
         delta.append(0 if session.reply else 1)
         if isinstance(session.honest.outcome, Aborted) and not session.reply:
             failed = failed or session.honest.outcome
             if build.fulfils(DISCARD):
-                shares[HONEST] = shares[HONEST].after(session.honest.outcome)
+                shares[HONEST] = shares[HONEST].after_abort(session.honest.outcome)
     if len(delta) < LAMBDA_C:
         text = f"{len(delta)} bits learnt; the set-up is discarded, the next session refused"
         return replace(Finding.of_outcome(failed), shown=text)
-    key = key_from_choices(build, shares, bits_of(delta))
+    key = key_from_delta(build, shares, encode_delta(delta))
     text = f"{sum(delta)} failed sessions of 128 were all it took to learn Delta: x*G = Y"
-    return Finding.broken_if(matches(key, shares), Effect.KEY, text)
+    return Finding.broken_if(is_private_key(key, shares), Effect.KEY, text)
 
 
 def selective_abort_in_open_sessions(build: Build) -> Finding:
@@ -294,7 +297,7 @@ def selective_abort_in_open_sessions(build: Build) -> Finding:
     for i in range(LAMBDA_C):
         if not build.fulfils(ONE_GUARD):  # as if each session ran in a process of its own
             shares[HONEST] = replace(shares[HONEST], guard=Guard())
-        sessions.append(opened(build, shares, f"open guess {i}", guessing(i)))
+        sessions.append(open_session(build, shares, f"open guess {i}", guess_delta_bit(i)))
     delta = [0 if session.finish().reply else 1 for session in sessions]
     failed = [s.honest.outcome for s in sessions if s.reply is None]
     checked = [o for o in failed if isinstance(o, Aborted) and o.culprits]
@@ -302,26 +305,26 @@ def selective_abort_in_open_sessions(build: Build) -> Finding:
         text = "one failed check; every other open session refuses before it checks anything"
         return replace(Finding.of_outcome(failed[-1]), shown=text)
     shares[HONEST] = replace(shares[HONEST], guard=Guard())
-    key = key_from_choices(build, shares, bits_of(delta))
+    key = key_from_delta(build, shares, encode_delta(delta))
     text = f"{sum(delta)} of 128 open sessions failed, each for itself: x*G = Y"
-    return Finding.broken_if(matches(key, shares), Effect.KEY, text)
+    return Finding.broken_if(is_private_key(key, shares), Effect.KEY, text)
 
 
 # ---------------------------------------------------------------------- O8: devious base OT
 
 
 def devious_hash(sid: bytes, k: int, branch: int, r: Point) -> Point:
-    """H(x) = h(x)*G: a hash to a point whose discrete logarithm everybody knows."""
+    """Return H(x) = h(x)*G: a hash to a point whose discrete logarithm is known to all."""
     return SECP256K1.base(devious_scalar(sid, k, branch, r))
 
 
 def devious_scalar(sid: bytes, k: int, branch: int, r: Point) -> Scalar:
-    """h(x): the discrete logarithm of ``devious_hash``."""
+    """Return h(x), the discrete logarithm of ``devious_hash``."""
     return SECP256K1.hash_to_scalar(Tag.OT_BASE_POINT, sid, u32(k), u32(branch), r.encode())
 
 
 class DeviousMta(OtMta):
-    """A base-OT receiver that wants both keys: r_0 = a*G and r_1 = b*G, as if H were devious."""
+    """Base-OT receiver that wants both keys: r_0 = a*G and r_1 = b*G, as if H were devious."""
 
     def __init__(self, build: Build) -> None:
         super().__init__()
@@ -366,7 +369,7 @@ class DeviousMta(OtMta):
 
 
 def devious_transfer(build: Build) -> Finding:
-    """Both keys of each base OT, from key generation on; then one honest signature is enough."""
+    """Get both keys of each base OT in key generation; then one honest signature is enough."""
     agreed = dkg.setup("secp256k1", 2, SIGNERS)
     devious = DeviousMta(build)
 
@@ -387,14 +390,14 @@ def devious_transfer(build: Build) -> Finding:
         return Finding.harmless("key generation completes; the cheater holds no key of any base OT")
     key = _key_from_both_seeds(build, shares, both)
     text = "all 2 x 128 seeds of the other side, then its choices, its nonce and the key: x*G = Y"
-    return Finding.broken_if(matches(key, shares), Effect.KEY, text)
+    return Finding.broken_if(is_private_key(key, shares), Effect.KEY, text)
 
 
 def _key_from_both_seeds(
     build: Build, shares: dict[int, KeyShare], both: tuple[bytes, bytes]
 ) -> Scalar | None:
-    """One honest signature, with every choice bit of the other side in view."""
-    session = opened(build, shares, "devious signing").finish()
+    """Return the private key, from one honest signature with the other side's choice bits known."""
+    session = open_session(build, shares, "devious signing").finish()
     inbox, kept = session.cheater.party.inbox, session.diary[2].keep
     (offer,) = inbox.received(Offer).values()
     (respond,) = inbox.received(Respond).values()
@@ -419,7 +422,7 @@ def _key_from_both_seeds(
     m = SECP256K1.scalar(int.from_bytes(DIGEST, "big"))
     r_x, s = SECP256K1.scalar(signature.result.r), SECP256K1.scalar(signature.result.s)
     candidates = [(sign * r - m) * r_x.inverse() for sign in (s, -s)]
-    return next((key for key in candidates if matches(key, shares)), None)
+    return next((key for key in candidates if is_private_key(key, shares)), None)
 
 
 # ---------------------------------------------------------------------- O9: false sums
@@ -428,8 +431,8 @@ TREES_OF_4 = "ot/80/4"
 
 
 class CrookedMta(OtMta):
-    """An all-but-one OT sender that makes one sum false: that of first children, on the second
-    level of the first tree. The receiver uses it if and only if its Delta_1 is 1."""
+    """All-but-one OT sender with one false sum: that of first children, on the second level of the
+    first tree. The receiver uses it if and only if its Delta_1 is 1."""
 
     def __init__(self) -> None:
         super().__init__(OtParameters(k=4))
@@ -444,10 +447,11 @@ class CrookedMta(OtMta):
 
 
 def false_sums(build: Build) -> Finding:
-    """Where nobody looks, the first signature does: it fails, or not, as a bit of Delta has it.
+    """Send a false sum in key generation: unchecked, the first signature fails if a bit of Delta is
+    1.
 
-    Four key generations, one bit each. What is found out with the key generation itself is found
-    before there is a key.
+    Four key generations leak one bit each. A check in key generation itself fails before there is
+    a key.
     """
     agreed = dkg.setup("secp256k1", 2, SIGNERS, TREES_OF_4)
 
@@ -463,11 +467,11 @@ def false_sums(build: Build) -> Finding:
             cheating_party(dkg.DKG, theirs, CHEATER, label),
         )
         shares: dict[int, KeyShare] = {
-            i: as_loaded(o.result) for i, o in outcomes.items() if isinstance(o, Done)
+            i: with_fresh_guard(o.result) for i, o in outcomes.items() if isinstance(o, Done)
         }
         if HONEST not in shares or CHEATER not in shares:
             return Finding.of_outcome(outcomes[HONEST])
-        learnt.append(int(opened(build, shares, label).finish().reply is None))
+        learnt.append(int(open_session(build, shares, label).finish().reply is None))
         pair = cast(OtPairSetup, shares[HONEST].peers[CHEATER].multiplication)
         truth.append(ot_base.bit(pair.delta, 1))
     text = f"bits of Delta, from who aborts the first signature: {learnt}"

@@ -1,4 +1,4 @@
-"""Attacks on presignatures: a nonce that is there before the message, and may be there twice.
+"""Attacks on presignatures: reuse, a message chosen after the nonce, a steered re-randomisation.
 
 The honest party is 1. Where it answers, the cheater finishes, and may choose message and rho; where
 it finishes, the cheater answers.
@@ -43,19 +43,19 @@ PAIR = (HONEST, CHEATER)
 RHO = tagged_hash(Tag.CONTEXT, b"fresh")
 
 
-def part(i: int) -> Presignature:
-    """Party i's part of a presignature of the two."""
+def presignature_of(i: int) -> Presignature:
+    """Return party i's part of a presignature of the two."""
     return presignatures(2, 3, PAIR)[i][0]
 
 
 def setup(i: int, finisher: int, digest: bytes = DIGEST, of: Presignature | None = None) -> Any:
     """Party i's set-up; by default with a part that nobody has used."""
     share = keys("secp256k1")[i]
-    return presigned.setup(share, part(i) if of is None else of, finisher, digest, RHO)
+    return presigned.setup(share, presignature_of(i) if of is None else of, finisher, digest, RHO)
 
 
 def signature_of(finisher: Any) -> EcdsaSignature | None:
-    """What came out, if anything did."""
+    """Return the signature of the party that finishes, if it is done."""
     outcome = finisher.outcome
     return outcome.result if isinstance(outcome, Done) else None
 
@@ -63,9 +63,9 @@ def signature_of(finisher: Any) -> EcdsaSignature | None:
 # ---------------------------------------------------------------------- S1: used twice
 
 
-def used_twice(build: Build) -> Finding:
+def reused_presignature(build: Build) -> Finding:
     """Ask for two messages with one presignature: s (k + delta) = m + r x, up to the sign of s."""
-    mine = part(HONEST)
+    mine = presignature_of(HONEST)
     if not build.fulfils(USE_ONCE):
         mine = replace(mine, use=ForgetfulUse())
     rows = []
@@ -97,9 +97,10 @@ def used_twice(build: Build) -> Finding:
 # ---------------------------------------------------------------------- S3: chosen after R
 
 
-def message_chosen_after_the_nonce(build: Build) -> Finding:
-    """Have h = r h* / x(2 R) signed, as any caller may who sends hashes; make it one of h*."""
-    R, two = part(CHEATER).R, SECP256K1.scalar(2)
+def message_chosen_after_nonce(build: Build) -> Finding:
+    """Have h = r h* / x(2 R) signed, as any caller that sends hashes may, and turn it into one of
+    h*."""
+    R, two = presignature_of(CHEATER).R, SECP256K1.scalar(2)
     doubled = two * R
     assert isinstance(doubled, Secp256k1Point)
     r, r_2 = SECP256K1.scalar(R.x()), SECP256K1.scalar(doubled.x())
@@ -120,16 +121,16 @@ def message_chosen_after_the_nonce(build: Build) -> Finding:
     )
 
 
-def steered(build: Build) -> Finding:
-    """See message and rho of the one who finishes, then try rho_2 until R' is as one likes."""
+def steered_nonce(build: Build) -> Finding:
+    """Wait for message and rho of the signer that finishes, then try rho_2 until R' is biased."""
 
     def answer(original: object, view: Any, keep: Any, inbox: Any) -> RoundOutput:
         agreed: PresignedSetup = view.setup
         mine = agreed.presignature
-        rho, delta, R, r_x = mine.rho_i, *moved(agreed, mine.rho_i)
+        rho, delta, R, r_x = mine.rho_i, *shifted_nonce(agreed, mine.rho_i)
         while R.x() >> 256 - BIAS_BITS:
             rho = tagged_hash(Tag.CONTEXT, rho)
-            delta, R, r_x = moved(agreed, rho)
+            delta, R, r_x = shifted_nonce(agreed, rho)
         w_2, u_2 = steps.signature_share(mine, scalar(agreed.message_hash), r_x, delta, agreed.tau)
         sent = Answer(agreed.request(), w_2, u_2, rho, mine.blinding)
         return RoundOutput(keep=Finished(R, r_x), broadcast=sent)
@@ -143,14 +144,14 @@ def steered(build: Build) -> Finding:
     return Finding.broken_if(found.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
 
 
-def moved(agreed: PresignedSetup, rho: bytes) -> tuple[Scalar, Secp256k1Point, Scalar]:
-    """delta, R' and r'_x, should party 2 show this rho."""
+def shifted_nonce(agreed: PresignedSetup, rho: bytes) -> tuple[Scalar, Secp256k1Point, Scalar]:
+    """Return delta, R' and r'_x if party 2 opens this rho."""
     delta = steps.shift(agreed.request(), {CHEATER: rho})
     return delta, *steps.rerandomise(agreed.presignature.R, delta)
 
 
-def no_shift(*_: object) -> Scalar:
-    """In place of ``steps.shift``: the nonce stays where it is."""
+def zero_shift(*_: object) -> Scalar:
+    """Return zero in place of ``steps.shift``: the nonce is not moved."""
     return SECP256K1.scalar(0)
 
 
@@ -162,7 +163,7 @@ ATTACKS = (
         step="presigned, round 2, Answer",
         check="a presignature is marked as used before anything is sent",
         injection="X: the one who finishes asks for two messages with one presignature",
-        run=used_twice,
+        run=reused_presignature,
         research=lambda: ResearchBuild(neglecting=[USE_ONCE]),
         expected_on=Finding.refused(),
         expected_off=Finding.broken(Effect.KEY),
@@ -174,8 +175,8 @@ ATTACKS = (
         step="presigned, set-up: the message hash",
         check="R is moved by a hash of the message and of what nobody could know before",
         injection="X: asks for the hash r h* / x(2 R)",
-        run=message_chosen_after_the_nonce,
-        research=lambda: ResearchBuild(replacing={steps.shift: no_shift}),
+        run=message_chosen_after_nonce,
+        research=lambda: ResearchBuild(replacing={steps.shift: zero_shift}),
         expected_on=Finding.harmless(),
         expected_off=Finding.broken(Effect.FORGERY),
     ),
@@ -186,7 +187,7 @@ ATTACKS = (
         step="presigned, round 2, Answer: rho_i",
         check="rho_i opens the commitment of presigning",
         injection="U, F: tries rho_2 until R' suits it",
-        run=steered,
+        run=steered_nonce,
         research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
         expected_on=Finding.aborted(Reason.COMMITMENT_OPENING, InRound(3, "finish"), {CHEATER}),
         expected_off=Finding.broken(Effect.BIAS),

@@ -9,7 +9,9 @@ from mpcsim.attacks.harness import (
     CHEATER,
     HONEST,
     THIRD,
+    broken_if_both_done,
     can_combine,
+    cannot_combine,
     cheating_party,
     finding_of,
     honest_party,
@@ -29,14 +31,16 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 
 DEALERS = (CHEATER, THIRD)
-"""A recovery: parties 2 and 3 deal, party 1 has lost its share. Party 2 cheats."""
+"""Dealers of a recovery: party 1 has lost its share, party 2 cheats."""
 
 
-def member(build: Build, shares: dict[int, KeyShare], i: int, dealers: Any = DEALERS) -> Any:
-    """A party of the build's resharing; it brings its share if it deals."""
+def resharing_party(
+    build: Build, shares: dict[int, KeyShare], i: int, dealers: Any = DEALERS
+) -> Any:
+    """Return an honest party of the build's resharing; it brings its share if it deals."""
     share = shares[i] if i in dealers else None
     return honest_party(build, RESHARE, reshare.setup(shares[i].record, dealers, share=share), i)
 
@@ -45,16 +49,16 @@ def member(build: Build, shares: dict[int, KeyShare], i: int, dealers: Any = DEA
 
 
 class ShiftedSetup(reshare.ReshareSetup):
-    """A dealer that would rather have another key."""
+    """Set-up of a dealer that adds one to its constant term."""
 
     def constant_term(self, view: Any) -> Scalar:
         return super().constant_term(view) + ED25519.scalar(1)
 
     def check_constant_term(self, dealer: Any, C_0: Any) -> None:
-        """It does not check itself."""
+        """Skip the check of its own term."""
 
     def check_public_key(self, Y: Any) -> None:
-        """It does not check itself."""
+        """Skip the check of its own term."""
 
 
 def shifted_key(build: Build) -> Finding:
@@ -64,9 +68,9 @@ def shifted_key(build: Build) -> Finding:
     shifted = ShiftedSetup(**{name: getattr(honest, name) for name, _ in honest.CODECS})
     off = build.definition(RESHARE)
     members = [
-        member(build, shares, HONEST),
+        resharing_party(build, shares, HONEST),
         cheating_party(off, shifted),
-        member(build, shares, THIRD),
+        resharing_party(build, shares, THIRD),
     ]
     run_to_end(*members)
     new = [members[i].outcome for i in (0, 2)]
@@ -84,16 +88,17 @@ def shifted_key(build: Build) -> Finding:
 # ---------------------------------------------------------------------- D10: split view
 
 ONE_PHASE = replace(RESHARE, rounds=(COMMIT, REVEAL, DEAL, FINISH))
-"""Resharing as key generation runs: whoever has its shares is done, and drops the old one."""
+"""Resharing in one phase: a party with its new share is done, and drops the old one."""
 
 
 def split_view(build: Build) -> Finding:
-    """The cheater deals to party 1 and not to party 3. Who has dropped its old share?"""
+    """Deal to party 1 and not to party 3, so that one drops its old share and the other gets no
+    new."""
     shares = keys("ed25519")
-    silent = on("Deal", lambda message: None, to={THIRD})
+    silent = alter_kind("Deal", lambda message: None, to={THIRD})
     # Party 1 deals, too: the honest parties have the old threshold between them.
     dealers = (HONEST, CHEATER, THIRD)
-    members = {i: member(build, shares, i, dealers) for i in (HONEST, THIRD)}
+    members = {i: resharing_party(build, shares, i, dealers) for i in (HONEST, THIRD)}
     setup = reshare.setup(shares[CHEATER].record, dealers, share=shares[CHEATER])
     cheater = Adversary(cheating_party(build.definition(RESHARE), setup), silent)
     local: LocalRun[Any] = LocalRun([members[HONEST], cheater, members[THIRD]])
@@ -112,14 +117,14 @@ def split_view(build: Build) -> Finding:
 
 
 def last_confirmation(build: Build) -> Finding:
-    """The cheater confirms to party 1, which is done then, and never to party 3.
+    """Confirm to party 1, which is done then, and never to party 3.
 
     Party 3 must not roll back to its old share: party 1 has dropped its own.
     """
     shares = keys("ed25519")
-    members = {i: member(build, shares, i) for i in (HONEST, THIRD)}
+    members = {i: resharing_party(build, shares, i) for i in (HONEST, THIRD)}
     setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
-    silent = on("Confirm", lambda message: None, to={THIRD})
+    silent = alter_kind("Confirm", lambda message: None, to={THIRD})
     cheater = Adversary(cheating_party(RESHARE, setup), silent)
     local: LocalRun[Any] = LocalRun([members[HONEST], cheater, members[THIRD]])
     local.start()
@@ -139,25 +144,22 @@ def last_confirmation(build: Build) -> Finding:
 
 
 def bad_helper(build: Build) -> Finding:
-    """Deal the party that lost its share something else."""
+    """Deal a wrong share to the party that lost its own."""
     shares, one = keys("ed25519"), ED25519.scalar(1)
-    bad = on("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
+    bad = alter_kind("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
     setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
-    members = {i: member(build, shares, i) for i in (HONEST, THIRD)}
-    run_to_end(members[HONEST], Adversary(cheating_party(RESHARE, setup), bad), members[THIRD])
-    outcomes = [p.outcome for p in members.values()]
-    new = [outcome.result for outcome in outcomes if isinstance(outcome, Done)]
-    if len(new) < 2:
-        return finding_of(members[HONEST])
+    members = {i: resharing_party(build, shares, i) for i in (HONEST, THIRD)}
+    cheater = Adversary(cheating_party(RESHARE, setup), bad)
     text = "the 'recovered' share of party 1 does not fit party 3's"
-    return Finding.broken_if(not can_combine(*new), Effect.UNUSABLE, text)
+    return broken_if_both_done(members, cheater, cannot_combine, Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D13, mixed epochs
 
 
 def mixed_epochs(build: Build) -> Finding:
-    """Party 1 was left out of a refresh by 2 and 3; now it signs with 3. Nobody cheats."""
+    """Sign with party 1, which was left out of a refresh, and party 3, which was not; nobody
+    cheats."""
     old = keys("ed25519")
     agreed = {
         i: reshare.setup(old[i].record, (CHEATER, THIRD), share=old[i], receivers=(CHEATER, THIRD))
@@ -172,7 +174,7 @@ def mixed_epochs(build: Build) -> Finding:
     setups = [
         FrostSetup(old[HONEST], pair, message),
         # The refreshed record no longer lists party 1; a caller that overlooks this has it listed.
-        FrostSetup(listed(new.result, old[THIRD]), pair, message),
+        FrostSetup(list_old_holders(new.result, old[THIRD]), pair, message),
     ]
     signers = [honest_party(build, FROST, setup, i) for i, setup in zip(pair, setups, strict=True)]
     run_to_end(*signers)
@@ -184,8 +186,8 @@ def mixed_epochs(build: Build) -> Finding:
     return finding_of(signers[1])
 
 
-def listed(new: KeyShare, old: KeyShare) -> KeyShare:
-    """The new share, with the old epoch's entries for whoever was left out."""
+def list_old_holders(new: KeyShare, old: KeyShare) -> KeyShare:
+    """Return the new share with the old epoch's entries for holders that were left out."""
     X = {**old.record.public_shares, **new.record.public_shares}
     record = replace(new.record, public_shares=X)
     return replace(new, record=record, peers={**old.peers, **new.peers})

@@ -1,4 +1,5 @@
-"""Attacks on threshold ECDSA: what a signer multiplies, opens, sends last.
+"""Attacks on threshold ECDSA by a signer: wrong inputs to the multiplication, late or wrong
+messages.
 
 The strongest ones share a pattern. The cheater waits for its peer's ``Respond``, which opens the
 peer's nonce share, and only then decides what it puts into the multiplication itself. If it gets
@@ -22,6 +23,7 @@ from mpcsim.attacks.harness import (
     HONEST,
     THIRD,
     WANTED,
+    broken_if_done,
     cheating_party,
     crash_if_raised,
     finding_of,
@@ -45,50 +47,50 @@ from mpcsim.protocols.ecdsa import ECDSA, EcdsaSetup, EcdsaSignature, steps
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.protocols.engine import Definition, Done, Inbox, RoundOutput, View
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.sim.run.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
 PAIR = (HONEST, CHEATER)
 ALL = (HONEST, CHEATER, THIRD)
 
 
 def scalar(digest: bytes) -> Scalar:
-    """A hash as the scalar that is signed."""
+    """Return a hash as the scalar that is signed."""
     return SECP256K1.scalar(int.from_bytes(digest, "big"))
 
 
-def late(
+def answer_last(
     definition: Definition[Any, Any], respond: Callable[..., RoundOutput]
 ) -> Definition[Any, Any]:
-    """Round 3 of a cheater that answers only when it has everyone else's answer."""
+    """Return the protocol of a cheater that runs round 3 after it has all other answers."""
     rounds = list(definition.rounds)
     rounds[2] = replace(rounds[2], needs=(Offer, Respond), run=partial(respond, rounds[2].run))
     return replace(definition, rounds=tuple(rounds))
 
 
-def assembled(w: Scalar, u: Scalar, R: Secp256k1Point, r_x: Scalar) -> EcdsaSignature:
-    """The signature with s = w / u, made low."""
+def assemble_low_s(w: Scalar, u: Scalar, R: Secp256k1Point, r_x: Scalar) -> EcdsaSignature:
+    """Return the signature with s = w / u, made low."""
     s, recovery_id = (w * u.inverse()).n, int(R.y_is_odd()) | (R.x() >= ORDER) << 1
     if s > ORDER // 2:
         s, recovery_id = ORDER - s, recovery_id ^ 1
     return EcdsaSignature(r_x.n, s, recovery_id)
 
 
-def assembled_for_the_cheater(original: object, view: Any, keep: Any, inbox: Inbox) -> RoundOutput:
-    """Round 5 of a cheater: put together whatever the shares add up to."""
+def assemble_unchecked(original: object, view: Any, keep: Any, inbox: Inbox) -> RoundOutput:
+    """Run round 5 as a cheater: assemble the signature unchecked."""
     shares = inbox.everyone(SignatureShare).values()
     zero = SECP256K1.scalar(0)
     w, u = sum((m.w_i for m in shares), zero), sum((m.u_i for m in shares), zero)
-    return RoundOutput(result=assembled(w, u, keep.R, keep.r_x))
+    return RoundOutput(result=assemble_low_s(w, u, keep.R, keep.r_x))
 
 
 def honest_signer(build: Build, i: int = HONEST, signers: Sequence[int] = PAIR) -> Any:
-    """A signer of the build."""
+    """Return an honest signer of the build."""
     shares = keys("secp256k1")
     return honest_party(build, ECDSA, ecdsa.setup(shares[i], tuple(signers), DIGEST), i)
 
 
 def cheating_signer(definition: Definition[Any, Any], signers: Sequence[int] = PAIR) -> Any:
-    """The cheater with the definition it likes."""
+    """Return the cheater, with whatever definition it likes."""
     shares = keys("secp256k1")
     return cheating_party(definition, ecdsa.setup(shares[CHEATER], tuple(signers), DIGEST), CHEATER)
 
@@ -96,7 +98,7 @@ def cheating_signer(definition: Definition[Any, Any], signers: Sequence[int] = P
 # ---------------------------------------------------------------------- O4, O5: another key share
 
 
-def shifted(
+def multiply_shifted_key(
     publish: bool, original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
 ) -> RoundOutput:
     """Multiply sk_2 + delta in; publish the pk_2 that fits it, or the true one."""
@@ -115,9 +117,11 @@ def shifted(
 
 
 def another_key_share(publish: bool, build: Build) -> Finding:
-    """Sign with another key share, and make a signature of another hash of what comes back."""
+    """Sign with another key share, and turn the result into a signature of another hash."""
     own = without(ECDSA, Reason.PUBLIC_KEY_MISMATCH)  # it does not check itself
-    definition = with_round(late(own, partial(shifted, publish)), 5, assembled_for_the_cheater)
+    definition = with_round(
+        answer_last(own, partial(multiply_shifted_key, publish)), 5, assemble_unchecked
+    )
     honest, cheater = honest_signer(build), cheating_signer(definition)
     run_to_end(honest, cheater)
     if not isinstance(cheater.outcome, Done):
@@ -155,10 +159,10 @@ def other_nonce_toward_one(build: Build) -> Finding:
 # ------------------------------------------------------------------ O3: inconsistent corrections
 
 PROBES = 24
-"""OTs at which the cheater's input differs: bits of beta to learn in one session."""
+"""Number of OTs at which the cheater's input differs: bits of beta to learn in one session."""
 
 
-def probing(respond: Respond, view: View[EcdsaSetup], keep: Any, offer: Offer) -> Respond:
+def probe_choice_bits(respond: Respond, view: View[EcdsaSetup], keep: Any, offer: Offer) -> Respond:
     """Add delta_j = 2^j / g_j to a_1 at the first OTs, and make eta and mu anew.
 
     The receiver's d_1 is then off by sum_j beta_j 2^j, a number whose bits are its choices.
@@ -203,7 +207,7 @@ def _session_key_share(view: View[EcdsaSetup], keep: Any) -> Scalar:
 
 
 def bits_of_beta(W: Point, Q: Point, u: Scalar) -> int | None:
-    """e < 2^PROBES with (u - e) * Q = W, by baby steps and giant steps."""
+    """Return e < 2^PROBES with (u - e) * Q = W, by baby steps and giant steps."""
     half = 1 << PROBES // 2
     giant = -(SECP256K1.scalar(half) * Q)
     baby, point = {}, cast(Point, SECP256K1.identity)
@@ -227,7 +231,7 @@ def inconsistent_corrections(build: Build) -> Finding:
     ) -> RoundOutput:
         output = original(view, keep, inbox)
         offer = inbox.received(Offer)[HONEST]
-        made = probing(cast(Respond, output.direct[HONEST]), view, keep, offer)
+        made = probe_choice_bits(cast(Respond, output.direct[HONEST]), view, keep, offer)
         return replace(output, direct={HONEST: made})
 
     def recover(original: object, view: Any, keep: Any, inbox: Any) -> RoundOutput:
@@ -240,7 +244,7 @@ def inconsistent_corrections(build: Build) -> Finding:
         e = bits_of_beta(w * keep.R, Q, u)
         if e is None:
             return RoundOutput()
-        return RoundOutput(result=assembled(w, u - SECP256K1.scalar(e), keep.R, keep.r_x))
+        return RoundOutput(result=assemble_low_s(w, u - SECP256K1.scalar(e), keep.R, keep.r_x))
 
     definition = with_round(with_round(ECDSA, 3, respond), 5, recover)
     honest, cheater = honest_signer(build), cheating_signer(definition)
@@ -260,7 +264,7 @@ BIAS_BITS = 10
 
 
 def chosen_nonce(build: Build) -> Finding:
-    """See R_1 first, then try nonce shares until R has the x coordinate one likes."""
+    """Wait for R_1, then try nonce shares until the x coordinate of R is biased."""
 
     def respond(
         original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
@@ -274,19 +278,17 @@ def chosen_nonce(build: Build) -> Finding:
         )
 
     honest = honest_signer(build)
-    run_to_end(honest, cheating_signer(late(ECDSA, respond)))
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
+    run_to_end(honest, cheating_signer(answer_last(ECDSA, respond)))
     text = f"the first {BIAS_BITS} bits of r are zero, as the cheater wanted"
-    return Finding.broken_if(honest.outcome.result.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
+    return broken_if_done(honest, lambda it: it.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- O7: equivocation
 
 
 def two_faced_commit(build: Build) -> Finding:
-    """Another nonce for party 3: the others' transcripts differ, and so do their OTs."""
-    other = on("Commit", lambda m: replace(m, nonce=bytes(32)), to={THIRD})
+    """Send party 3 another nonce: the others' transcripts differ, and so do their OTs."""
+    other = alter_kind("Commit", lambda m: replace(m, nonce=bytes(32)), to={THIRD})
     honest = {i: honest_signer(build, i, ALL) for i in (HONEST, THIRD)}
     run_to_end(honest[HONEST], Adversary(cheating_signer(ECDSA, ALL), other), honest[THIRD])
     for i, j in ((HONEST, THIRD), (THIRD, HONEST)):
@@ -301,14 +303,14 @@ def two_faced_commit(build: Build) -> Finding:
 
 
 def zero_denominator(build: Build) -> Finding:
-    """The last to speak makes sum u_i = 0."""
+    """Speak last, and make sum u_i = 0."""
     adversary = Adversary(cheating_signer(ECDSA), hold={"SignatureShare"})
 
     def annihilate(message: SignatureShare) -> SignatureShare:
         theirs = adversary.party.inbox.received(SignatureShare)[HONEST]
         return replace(message, u_i=-theirs.u_i)
 
-    adversary.tamper = on("SignatureShare", annihilate)
+    adversary.tamper = alter_kind("SignatureShare", annihilate)
     honest = honest_signer(build)
 
     def run_it() -> Finding:
@@ -319,7 +321,7 @@ def zero_denominator(build: Build) -> Finding:
 
 
 def duplicate_signers(build: Build) -> Finding:
-    """Party 2 twice among the signers: counted twice, or a division by i - i."""
+    """List party 2 twice among the signers: it counts twice, or there is a division by i - i."""
     share = keys("secp256k1")[HONEST]
     signers = (HONEST, CHEATER, CHEATER)
     try:
@@ -340,19 +342,22 @@ def duplicate_signers(build: Build) -> Finding:
     return crash_if_raised(run_it)
 
 
-def released_unverified(build: Build) -> Finding:
-    """A wrong numerator: the signature is invalid."""
+def invalid_signature(build: Build) -> Finding:
+    """Send a wrong numerator: the signature is invalid."""
     one = SECP256K1.scalar(1)
-    wrong = on("SignatureShare", lambda m: replace(m, w_i=m.w_i + one))
+    wrong = alter_kind("SignatureShare", lambda m: replace(m, w_i=m.w_i + one))
     honest = honest_signer(build)
     run_to_end(honest, Adversary(cheating_signer(ECDSA), wrong))
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    valid = steps.verifies(honest.outcome.result, DIGEST, honest.setup.share.public_key)
-    return Finding.broken_if(not valid, Effect.BAD_OUTPUT, "released, and libsecp256k1 refuses it")
+    public_key = honest.setup.share.public_key
+    return broken_if_done(
+        honest,
+        lambda it: not steps.verifies(it, DIGEST, public_key),
+        Effect.BAD_OUTPUT,
+        "released, and libsecp256k1 refuses it",
+    )
 
 
-def assemble_as_it_comes(
+def assemble_without_low_s(
     message_hash: bytes,
     pk: Point,
     R: Secp256k1Point,
@@ -360,17 +365,17 @@ def assemble_as_it_comes(
     shares: Any,
     suspects: Sequence[PartyId],
 ) -> EcdsaSignature:
-    """``steps.assemble`` without the choice of the low s."""
+    """Run ``steps.assemble`` without the choice of the low s."""
     w, u = (sum(column, SECP256K1.scalar(0)) for column in zip(*shares, strict=True))
     s = (w * u.inverse()).n
     signature = EcdsaSignature(r_x.n, s, int(R.y_is_odd()) | (R.x() >= ORDER) << 1)
-    recovered = assembled(w, u, R, r_x)
+    recovered = assemble_low_s(w, u, R, r_x)
     check(steps.verifies(recovered, message_hash, pk), Reason.SIGNATURE_INVALID)
     return signature
 
 
 def high_s(build: Build) -> Finding:
-    """No cheating needed: half of all signatures come out with s > n/2."""
+    """Sign honestly: half of all signatures have s > n/2, and thus a second encoding."""
     shares = keys("secp256k1")
     public_key = shares[HONEST].public_key
     for n in range(8):
@@ -504,7 +509,7 @@ ATTACKS = (
         step="ecdsa, round 4, SignatureShare: w_i",
         check="libsecp256k1 recovers the public key from the signature before it is released",
         injection="M: w_2 + 1",
-        run=released_unverified,
+        run=invalid_signature,
         research=lambda: ResearchBuild(without=[Reason.SIGNATURE_INVALID]),
         expected_on=Finding.aborted(
             Reason.SIGNATURE_INVALID, InRound(5, "assemble"), {CHEATER}, {CHEATER}
@@ -520,7 +525,7 @@ ATTACKS = (
         check="of s and n - s the low one is released, with its recovery id",
         injection="X: none needed, half of all signatures are affected",
         run=high_s,
-        research=lambda: ResearchBuild(replacing={steps.assemble: assemble_as_it_comes}),
+        research=lambda: ResearchBuild(replacing={steps.assemble: assemble_without_low_s}),
         expected_on=Finding.harmless(),
         expected_off=Finding.broken(Effect.MALLEABLE),
     ),

@@ -1,10 +1,10 @@
 """Attacks on a party's memory: roll-back to an old snapshot, restarts, stalled sessions.
 
-A party is a deterministic function of its set-up, its seed and what it received. What the protocol
-layer gives is: a snapshot holds all that was received, so a party restored from the *latest* one
+A party is a deterministic function of its set-up, its seed and what it received. The protocol layer
+sees to this: a snapshot holds all that was received, so a party restored from the *latest* one
 refuses a second version of anything it acted on; and randomness after the first message depends on
-what was received. What it cannot give is left to whoever drives the party: to restore nothing but
-the latest snapshot, and never to start a session again with old randomness.
+what was received. Two duties are left to the driver of the party: restore nothing but the latest
+snapshot, and never start a session again with old randomness.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ from mpcsim.sim.run.adversary import Adversary
 PAIR = (HONEST, CHEATER)
 
 
-class Store:
-    """What a driver does: stores the party after every call, before it delivers anything.
+class StoringDriver:
+    """Driver of a party that stores it after every call, before it delivers anything.
 
     A careful driver has one snapshot, the latest; a careless one (or a virtual machine that is
     rolled back) can come back with the one from before the peer's first message.
@@ -71,53 +71,53 @@ class Store:
 
     @property
     def me(self) -> Any:
-        """As of the party."""
+        """Identifier of the party."""
         return self.party.me
 
     @property
     def outcome(self) -> Any:
-        """As of the party."""
+        """Outcome of the party."""
         return self.party.outcome
 
-    def waiting(self) -> Any:
-        """As of the party."""
-        return self.party.waiting()
+    def waiting_state(self) -> Any:
+        """Return whom the party waits for."""
+        return self.party.waiting_state()
 
     def start(self) -> list[Any]:
-        """Start the party, store it, deliver what it says."""
+        """Start the party, store it, return its messages."""
         return self._stored(self.party.start())
 
     def receive(self, sender: int, data: bytes) -> list[Any]:
-        """Pass the message on, store the party, deliver what it says."""
+        """Pass the message on, store the party, return its messages."""
         return self._stored(self.party.receive(sender, data))
 
     def crash_and_restore(self) -> list[Any]:
-        """Come back from storage; returns all that the party had put out by then."""
+        """Resume the party from its snapshot; return all that it had put out by then."""
         kept = self._snapshots[-1] if self._careful else self._snapshots[0]
         party = self.party
         self.party, outputs = Party.resume(party.definition, kept, share=party.share)
         return outputs
 
 
-def again(store: Store, cheater: Any) -> None:
-    """Go on with the restored party, against a cheater that begins anew."""
+def restore_and_rerun(store: StoringDriver, cheater: Any) -> None:
+    """Run the restored party against a cheater that starts again."""
     local: LocalRun[Any] = LocalRun([store, cheater])
-    local.rejoin(store, store.crash_and_restore())
-    local.rejoin(cheater, cheater.start())
+    local.replace_party(store, store.crash_and_restore())
+    local.replace_party(cheater, cheater.start())
     local.finish()
 
 
 # ---------------------------------------------------------------------- S1: ECDSA, rolled back
 
 
-def ecdsa_rolled_back(build: Build) -> Finding:
-    """Two signatures with the same r_1 and different r_2: two linear equations for r_1 and x.
+def ecdsa_rollback(build: Build) -> Finding:
+    """Get two signatures with the same r_1 and different r_2, and solve for r_1 and x.
 
     s (r_1 + r_2) = m + r x, up to the sign of s.
     """
     shares = keys("secp256k1")
     Y, m = shares[HONEST].public_key, SECP256K1.scalar(int.from_bytes(DIGEST, "big"))
-    store = Store(
+    store = StoringDriver(
         build, honest_party(build, ECDSA, ecdsa.setup(shares[HONEST], PAIR, DIGEST), HONEST)
     )
     equations = []
@@ -131,7 +131,7 @@ def ecdsa_rolled_back(build: Build) -> Finding:
         if attempt == 0:
             run_to_end(store, cheater)
         else:
-            again(store, cheater)
+            restore_and_rerun(store, cheater)
         if not isinstance(cheater.outcome, Done):
             return replace(finding_of(store), shown="the restored signer says nothing new")
         found = cheater.outcome.result
@@ -147,34 +147,36 @@ def ecdsa_rolled_back(build: Build) -> Finding:
     return Finding.harmless()
 
 
-def taking_only(kind: str, to: int, message: Any) -> Any:
-    """Commit, and then say nothing more."""
+def say_nothing_after_commit(kind: str, to: int, message: Any) -> Any:
+    """Drop all messages but the commitment."""
     return message if kind == "Commitments" else None
 
 
 # ---------------------------------------------------------------------- S2: FROST, rolled back
 
 
-def frost_rolled_back(build: Build) -> Finding:
-    """Restored before it saw the cheater's commitments, party 1 signs over others, too."""
+def frost_rollback(build: Build) -> Finding:
+    """Make party 1, restored from before it saw the cheater's commitments, sign over others."""
     shares = keys("ed25519")
     setup = frost.setup(shares[HONEST], PAIR, b"m")
-    store = Store(build, honest_party(build, FROST, setup, HONEST))
+    store = StoringDriver(build, honest_party(build, FROST, setup, HONEST))
     cheaters: list[Any] = []
     for attempt in range(3):
         mine = frost.setup(shares[CHEATER], PAIR, b"m")
         rng = SeededRng(f"cheater, attempt {attempt}")
         inner = Party(FROST, mine, CHEATER, session_id=session_id(""), rng=rng)
-        cheaters.append(Adversary(inner, taking_only))
+        cheaters.append(Adversary(inner, say_nothing_after_commit))
         if attempt == 0:
             run_to_end(store, cheaters[0])
         else:
-            again(store, cheaters[attempt])
-    return _solved(cheaters, shares, store, "three restores, three equations: x*G = Y")
+            restore_and_rerun(store, cheaters[attempt])
+    return _key_from_equations(cheaters, shares, store, "three restores, three equations: x*G = Y")
 
 
-def _solved(cheaters: list[Any], shares: dict[int, KeyShare], honest: Any, text: str) -> Finding:
-    """The key from three signature shares, if they have their nonces in common."""
+def _key_from_equations(
+    cheaters: list[Any], shares: dict[int, KeyShare], honest: Any, text: str
+) -> Finding:
+    """Solve three signature shares for the key, which works if their nonces are the same."""
     rows = []
     for cheater in cheaters:
         inbox: Inbox = cheater.party.inbox
@@ -182,8 +184,8 @@ def _solved(cheaters: list[Any], shares: dict[int, KeyShare], honest: Any, text:
         listed = [steps.Commitment(i, c.hiding, c.binding) for i, c in lists.items()]
         bound = steps.bind(setup.share.public_key, listed, setup.message)
         z = inbox.received(SignatureShare)[HONEST].share
-        rows.append(frost_attacks.equation(bound, z))
-    key = frost_attacks.key_from(solve_linear(rows)[2], shares[CHEATER])
+        rows.append(frost_attacks.share_equation(bound, z))
+    key = frost_attacks.combine_key(solve_linear(rows)[2], shares[CHEATER])
     if ED25519.base(key) == shares[HONEST].public_key:
         return Finding.broken(Effect.KEY, text)
     return finding_of(honest)
@@ -192,7 +194,7 @@ def _solved(cheaters: list[Any], shares: dict[int, KeyShare], honest: Any, text:
 # ---------------------------------------------------------------------- S13: stalls
 
 
-def stalled(build: Build) -> Finding:
+def stalled_sessions(build: Build) -> Finding:
     """Take party 1's signature share, send none, and wait for it to try again.
 
     With the session's old randomness, every new try is one more equation for the same nonces.
@@ -208,16 +210,16 @@ def stalled(build: Build) -> Finding:
         honest = build.party(build.definition(FROST), theirs, HONEST, session_id=sid, **randomness)
         rng = SeededRng(f"cheater, attempt {attempt}")
         inner = Party(FROST, mine, CHEATER, session_id=sid, rng=rng)
-        cheaters.append(Adversary(inner, taking_only))
+        cheaters.append(Adversary(inner, say_nothing_after_commit))
         run_to_end(honest, cheaters[-1])
     text = "three stalled sessions, restarted with the same randomness: x*G = Y"
-    return _solved(cheaters, shares, honest, text)
+    return _key_from_equations(cheaters, shares, honest, text)
 
 
 # ---------------------------------------------------------------------- rolled back in the middle
 
 
-def unhedged(round_: Round) -> Round:
+def without_hedge(round_: Round) -> Round:
     """randomness that depends on what was received"""
 
     def run(view: View[Any], keep: Any, inbox: Any) -> RoundOutput:
@@ -228,8 +230,8 @@ def unhedged(round_: Round) -> Round:
     return replace(round_, run=run)
 
 
-def proof_rolled_back(build: Build) -> Finding:
-    """A dealer proves its constant term; rolled back, it proves it in another session.
+def proof_rollback(build: Build) -> Finding:
+    """Make a dealer, rolled back, prove its constant term in two sessions.
 
     The same proof nonce under two challenges gives it away: a_0 = (z - z') / (e - e'). Here the
     driver is careless in both modes: it is the protocol's hedge that is tried.
@@ -248,8 +250,8 @@ def proof_rolled_back(build: Build) -> Finding:
             record_rounds(DKG, diary), agreed, CHEATER, session_id=session_id(""), rng=rng
         )
         local: LocalRun[Any] = LocalRun([copy, cheater])
-        local.rejoin(copy, outputs)
-        local.rejoin(cheater, cheater.start())
+        local.replace_party(copy, outputs)
+        local.replace_party(cheater, cheater.start())
         local.finish()
         proof = cheater.inbox.received(Reveal)[HONEST].proof
         if proof is None:
@@ -270,7 +272,7 @@ ATTACKS = (
         step="ecdsa, after round 1; the signer crashes and is restored",
         check="the latest snapshot holds what was received: a second version of it is ignored",
         injection="S: restored from before the peer's first message; other commitments then",
-        run=ecdsa_rolled_back,
+        run=ecdsa_rollback,
         research=lambda: ResearchBuild(neglecting=[RESTORE_LATEST]),
         expected_on=Finding.harmless(),
         expected_off=Finding.broken(Effect.KEY),
@@ -282,8 +284,8 @@ ATTACKS = (
         step="dkg, round 2, Reveal: the proof; the dealer is restored before round 2",
         check="a round's randomness depends on everything that was received by then",
         injection="S, E: restored twice, with another peer message each time",
-        run=proof_rolled_back,
-        research=lambda: ResearchBuild(shape=Shape(rounds=unhedged)),
+        run=proof_rollback,
+        research=lambda: ResearchBuild(shape=Shape(rounds=without_hedge)),
         expected_on=Finding.harmless(),
         expected_off=Finding.broken(Effect.LEAK),
     ),
@@ -294,7 +296,7 @@ ATTACKS = (
         step="frost, after round 1; the signer crashes and is restored",
         check="the latest snapshot holds the commitments that were signed over: others are ignored",
         injection="S: restored from before the peer's commitments; other commitments then",
-        run=frost_rolled_back,
+        run=frost_rollback,
         research=lambda: ResearchBuild(neglecting=[RESTORE_LATEST]),
         expected_on=Finding.waiting({CHEATER}),
         expected_off=Finding.broken(Effect.KEY),
@@ -306,7 +308,7 @@ ATTACKS = (
         step="frost, round 2, SignatureShare withheld",
         check="a party that waits says for whom; a new try is a new party with fresh randomness",
         injection="N: takes the share, sends none, three times",
-        run=stalled,
+        run=stalled_sessions,
         research=lambda: ResearchBuild(neglecting=[FRESH_RANDOMNESS]),
         expected_on=Finding.waiting({CHEATER}),
         expected_off=Finding.broken(Effect.KEY),

@@ -1,7 +1,7 @@
-"""Attacks of whoever carries the messages, and on what names a session.
+"""Attacks by the carrier of the messages, and on session ids.
 
-The carrier (a gateway, say) is nobody's friend: it reads, drops, repeats, reorders, alters and
-invents. What it must not get is a secret, or a ban for an honest party.
+The carrier (a gateway, say) is not trusted: it reads, drops, repeats, reorders, alters and invents
+messages. It must get no secret, and no ban for an honest party.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from mpcsim.attacks.gallery.dkg import name_only
+from mpcsim.attacks.gallery.dkg import transcript_of_name_only
 from mpcsim.attacks.harness import (
     CHEATER,
     DIGEST,
@@ -54,15 +54,17 @@ MESSAGE = b"pay 5 to Alice"
 
 
 def signers(build: Build, label: str = "") -> dict[int, Any]:
-    """Two honest signers of the build."""
+    """Return two honest signers of the build."""
     held = keys("ed25519")
     return {
         i: honest_party(build, FROST, frost.setup(held[i], PAIR, MESSAGE), i, label) for i in PAIR
     }
 
 
-def carried(parties: Any, meddle: Callable[[LocalRun[Any], InFlight], None]) -> LocalRun[Any]:
-    """A finished run whose carrier looks at every message before it delivers it."""
+def run_with_carrier(
+    parties: Any, meddle: Callable[[LocalRun[Any], InFlight], None]
+) -> LocalRun[Any]:
+    """Run to the end with a carrier that may meddle with every message before it is delivered."""
     local: LocalRun[Any] = LocalRun(parties)
     local.start()
     while local.in_flight:
@@ -71,8 +73,8 @@ def carried(parties: Any, meddle: Callable[[LocalRun[Any], InFlight], None]) -> 
     return local
 
 
-def banned(parties: Any) -> Finding | None:
-    """Whether an honest party names another, who did nothing."""
+def find_false_blame(parties: Any) -> Finding | None:
+    """Return the finding that an honest party names another honest one, or None."""
     for i, p in parties.items():
         if isinstance(p.outcome, Aborted) and p.outcome.culprits:
             j = min(p.outcome.culprits)
@@ -86,7 +88,7 @@ def banned(parties: Any) -> Finding | None:
 
 
 class ChosenBeta(OtMta):
-    """An OT receiver that chooses its bits, all alike; nobody can see that they are."""
+    """OT receiver whose choice bits are all the same, which nobody can see."""
 
     def __init__(self, bit: int) -> None:
         super().__init__()
@@ -108,8 +110,8 @@ class ChosenBeta(OtMta):
         return super().receiver_start(setup, sid, Loaded())
 
 
-def session_name_used_again(build: Build) -> Finding:
-    """The carrier names two sessions alike. In one the cheater chooses all 0, in the other all 1.
+def reused_session_id(build: Build) -> Finding:
+    """Give two sessions the same id; choose all 0 in one and all 1 in the other.
 
     With one session id the pads are the same two, exchanged: a~ + a~' = 2 * sk_1, nothing hidden.
     """
@@ -151,7 +153,7 @@ def session_name_used_again(build: Build) -> Finding:
 
 
 def forged_message(build: Build) -> Finding:
-    """A signature share in party 2's name, made up by the carrier, arrives before the real one."""
+    """Deliver a made-up signature share in party 2's name before the real one."""
     parties = signers(build)
     forged: list[int] = []
 
@@ -163,7 +165,7 @@ def forged_message(build: Build) -> Finding:
         fake = replace(real, body=real.body[:-1] + bytes([real.body[-1] ^ 1]))
         local.in_flight.insert(0, replace(message, send=replace(message.send, data=fake.encode())))
 
-    carried(parties.values(), inject)
+    run_with_carrier(parties.values(), inject)
     if not forged:
         raise UsageError("the carrier found nothing to forge")
     outcome = parties[HONEST].outcome
@@ -172,13 +174,13 @@ def forged_message(build: Build) -> Finding:
     return replace(finding_of(parties[HONEST]), shown="the forged message is ignored")
 
 
-def one_key_for_all(pair_secret: bytes, envelope: Envelope, salt: bytes) -> AESGCM:
-    """A key for a pair of parties: the same for both directions and all messages."""
+def derive_one_key(pair_secret: bytes, envelope: Envelope, salt: bytes) -> AESGCM:
+    """Return a key for a pair of parties: the same for both directions and all messages."""
     return AESGCM(tagged_hash(Tag.CHANNEL_KEY, pair_secret))
 
 
-def key_stream_used_twice(build: Build) -> Finding:
-    """The carrier adds up what goes one way and what comes back: E(p) + E(p') = p + p'."""
+def reused_key_stream(build: Build) -> Finding:
+    """Add the ciphertexts of both directions, as the carrier: E(p) + E(p') = p + p'."""
     seal_ = build.function(seal)
     rng, secret = SeededRng("sealing"), bytes(32)
     known, wanted = b"known to the carrier: ok, go on.", b"the secret share of someone else"
@@ -197,7 +199,7 @@ def key_stream_used_twice(build: Build) -> Finding:
 
 
 def eavesdropping(build: Build) -> Finding:
-    """The carrier collects the dealt shares: f_i(j) and f_i(k) give f_i(0), for every i."""
+    """Collect the dealt shares, as the carrier: f_i(j) and f_i(k) give f_i(0), for every i."""
     agreed = dkg.setup("ed25519", 2, ALL)
     parties = {i: honest_party(build, DKG, agreed, i) for i in ALL}
     read: dict[int, dict[int, Scalar]] = {i: {} for i in ALL}
@@ -212,7 +214,7 @@ def eavesdropping(build: Build) -> Finding:
             if deal.share is not None:
                 read[message.sender][message.send.to] = deal.share
 
-    carried(parties.values(), listen)
+    run_with_carrier(parties.values(), listen)
     done = parties[HONEST].outcome
     if not isinstance(done, Done) or not all(len(shares) == 2 for shares in read.values()):
         return Finding.of_outcome(done)
@@ -244,10 +246,10 @@ def false_sender(build: Build) -> Finding:
         local.in_flight.remove(mine)
         local.in_flight[:0] = [replace(mine, sender=CHEATER, send=send), mine]
 
-    carried(parties.values(), spoof)
+    run_with_carrier(parties.values(), spoof)
     if not forged:
         raise UsageError("the carrier found nothing to forge")
-    return banned(parties) or finding_of(parties[HONEST])
+    return find_false_blame(parties) or finding_of(parties[HONEST])
 
 
 # ------------------------------------------------------------------ S11: of another protocol
@@ -267,7 +269,7 @@ def across_protocols(build: Build) -> Finding:
     local.start()
     local.parties[HONEST].receive(CHEATER, recorded.data)
     local.finish()
-    return banned(parties) or finding_of(parties[HONEST])
+    return find_false_blame(parties) or finding_of(parties[HONEST])
 
 
 # ---------------------------------------------------------------------- S12: duplicates, disorder
@@ -280,7 +282,7 @@ class Impatient(Party[Any, Any]):
         sender, kind = envelope.sender, envelope.kind
         if 1 <= kind <= len(self._kinds):
             round_, sends = self._kinds[kind - 1]
-            early = round_.number >= self._current.number
+            early = round_.number >= self._next_round.number
             if early or sender in self.inbox.values.get(sends.message, {}):
                 raise CheckFailed(Reason.CONFLICTING_MESSAGE, {sender}, detail="out of order")
         super()._accept(envelope, data)
@@ -302,7 +304,7 @@ def disorder(build: Build) -> Finding:
         local.deliver(len(local.in_flight) - 1)
         for send in foreign:
             local.parties[send.to].receive(PAIR[send.to == HONEST], send.data)
-    return banned(parties) or finding_of(parties[HONEST])
+    return find_false_blame(parties) or finding_of(parties[HONEST])
 
 
 ATTACKS = (
@@ -313,8 +315,8 @@ ATTACKS = (
         step="ecdsa, all rounds; the name of the session comes from outside",
         check=("transcript = H(name, every first message): fresh if one party is; one each way"),
         injection="R, F: the same name twice; choice bits all 0, then all 1",
-        run=session_name_used_again,
-        research=lambda: ResearchBuild(replacing={transcript_hash: name_only}),
+        run=reused_session_id,
+        research=lambda: ResearchBuild(replacing={transcript_hash: transcript_of_name_only}),
         expected_on=Finding.harmless(),
         expected_off=Finding.broken(Effect.KEY),
     ),
@@ -337,8 +339,8 @@ ATTACKS = (
         step="any sealed message",
         check="a key for each message: direction, kind, session and salt are in its derivation",
         injection="N: adds two ciphertexts up",
-        run=key_stream_used_twice,
-        research=lambda: ResearchBuild(replacing={channel._message_key: one_key_for_all}),
+        run=reused_key_stream,
+        research=lambda: ResearchBuild(replacing={channel._message_key: derive_one_key}),
         expected_on=Finding.harmless(),
         expected_off=Finding.broken(Effect.LEAK),
     ),

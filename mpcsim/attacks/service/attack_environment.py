@@ -1,4 +1,4 @@
-"""What every attack needs: the service, users who notice nothing, and what thieves work with."""
+"""Environment of attacks: the whole service, its honest users, and the attackers' powers."""
 
 from __future__ import annotations
 
@@ -46,47 +46,48 @@ from mpcsim.service.web.transport import AsgiTransport, Limits
 from node.checks import OpenedShare, SealedShare
 from node.errors import ApiError
 from node.gateway_client.client import GatewayClient
-from node.gateway_client.trust import Trust
+from node.gateway_client.identity_pinning import PinnedIdentities
 from node.local import VIRTUAL_START, LocalService
 from node.models import Curve, StoredShare
 from node.process.settings import Settings
 from node.process.timing import Timing
-from node.signing.early import Asked, Beginning
+from node.signing.combined_opening import SessionOpening, SessionRequest
 from node.signing.sessions import Caller
 from node.wallet.wallet import Wallet
 
 T = TypeVar("T")
 
 CHEAP: Final = Argon2Cost(operations=1, memory_kib=8)
-"""Of Argon2id: its cost is no part of what is shown here."""
+"""Cost of Argon2id, as low as can be: no attack depends on it."""
 CURVE: Final[Curve] = "ed25519"
-"""Where the curve does not matter: the cheaper one."""
+"""Default curve: the cheaper one."""
 PASSWORD: Final = "horse 7 battery"
-"""The victim's; guessable, as many are."""
+"""The victim's password; guessable, as many are."""
 GUESSES: Final = ("password", "correct horse", "horse 6 battery", PASSWORD, "letmein")
-"""What a thief tries."""
+"""Passwords that a thief tries."""
 HONEST: Final = "11" * 32
-"""What the victim wants signed."""
+"""Message that the victim wants signed, in hex."""
 WANTED: Final = b"pay everything to the attacker!!"
-"""What the attacker wants signed: 32 bytes."""
+"""Message that the attacker wants signed, 32 bytes."""
 
 WAY_S: Final = 0.001
-"""To the gateway, or an MPC node: between two attempts time passes."""
+"""Time to the gateway or an MPC node: between two attempts time passes."""
 SETTLING_MS: Final = 120_000
-"""Longer than any session that an attacker has left open."""
+"""Time after which every session that an attacker has left open is over."""
 
 Ask = Callable[[str, wire.Body], bytes]
-"""Asks one MPC node: verb and body to the reply."""
+"""Function that asks one MPC node: verb and body to the reply."""
 
-Signs = Callable[[str, wire.Sign], Coroutine[Any, Any, wire.Signing]]
-"""Asks the gateway to begin a signing session, with a token."""
+Signs = Callable[[str, wire.Sign], Coroutine[Any, Any, wire.SignReply]]
+"""Function that asks the gateway to begin a signing session, with a token."""
 
 Strings = dict[str, str]
-"""What the caller's backend keeps of a key: the answer of ``generate`` and ``recover``."""
+"""Strings that the caller's backend keeps of a key: the answer of ``generate`` and ``recover``."""
 
 
 class AttackEnvironment:
-    """The whole service in virtual time, before an attack. A context manager."""
+    """The whole service in virtual time, with everything that an attack needs. A context
+    manager."""
 
     service: LocalService
 
@@ -104,7 +105,7 @@ class AttackEnvironment:
             corrupt: the MPC node that is corrupt, where one is.
             on_disk: keep the stores in files.
             pinned: let the REST node know the MPC nodes' identities beforehand.
-            settings: of the REST node.
+            settings: settings of the REST node.
         """
         self.build = build
         self.me = corrupt
@@ -122,20 +123,20 @@ class AttackEnvironment:
         self.build.weaken(self.service)
 
     def pin_identities(self) -> None:
-        """Tell the REST node who the MPC nodes are, as its settings would: nobody can know before
-        the service's first start."""
+        """Give the REST node the MPC nodes' identities, as its settings would: they are unknown
+        before the service's first start."""
         known = {party: self.node(party).hello().identity for party in MPC_NODES}
-        self.service.app.state.wallet._gateway._trust = Trust(known)
+        self.service.app.state.wallet._gateway._trust = PinnedIdentities(known)
 
     def restart_node(self) -> None:
-        """Start the REST node anew: it forgets what it has taken from the gateway."""
+        """Restart the REST node: it forgets everything that it got from the gateway."""
         client = self.service.app.state.wallet._gateway
         client._nodes = None
         if not self.pinned:
-            client._trust = Trust(None)
+            client._trust = PinnedIdentities(None)
 
     def restart_gateway(self) -> None:
-        """Start the gateway anew, as far as the MPC nodes hear of that."""
+        """Restart the gateway, as far as the MPC nodes notice: introduce them again."""
         gateway = self.service.gateway.gateway
         gateway.introduction = type(gateway.introduction)(
             gateway.links, gateway.activation, gateway.attestations, gateway.introduction._clock
@@ -143,7 +144,7 @@ class AttackEnvironment:
         self.run(gateway.introduction.introduce())
 
     def restart(self) -> None:
-        """Stop it, and start it again on the same files."""
+        """Stop the service, and start it again on the same files."""
         self.service.close()
         Guard._known.clear()  # this is not the same process any more
         Guard._kept.clear()
@@ -180,45 +181,51 @@ class AttackEnvironment:
     # ------------------------------------------------------------------ honest parts
 
     def user(self, name: str = "alice") -> User:
-        """A user of the service."""
+        """Return a user of the service, with a token."""
         return User(self, name, self.service.gateway.token(name))
 
+    def user_with_key(self, curve: str = CURVE) -> tuple[User, Strings]:
+        """Return a user of the service who has generated a key, and its strings."""
+        user = self.user()
+        return user, user.generate(curve)
+
     def now(self) -> float:
-        """Seconds since 1970, by the service's clock."""
+        """Return seconds since 1970, by the service's clock."""
         return VIRTUAL_START + self.service.now_ms / 1000
 
     def impersonate(self, token: str) -> User:
-        """Whoever calls the node with somebody's token; with none if it is empty."""
+        """Return a caller of the node with a stolen token; with none if it is empty."""
         return User(self, "thief", token)
 
     def node(self, party: PartyId) -> Any:
-        """An MPC node, the honest code of a corrupt one: whoever has it corrupted reads it all."""
+        """Return an MPC node; of a corrupt one its honest code, all of which the attacker can
+        read."""
         node = self.service.gateway.links[party].node
         return node.honest if isinstance(node, HostileNode) else node
 
     def shares(self, party: PartyId) -> dict[str, KeyShare]:
-        """Every share in an MPC node's store, by key_id."""
+        """Return every share in an MPC node's store, by key_id."""
         rows = self.node(party).store._database.rows("SELECT key_id, share FROM shares")
         return {key_id: KeyShare.from_bytes(share) for key_id, share in rows}
 
     def events(self, party: PartyId) -> list[str]:
-        """What an MPC node's log tells, in order."""
+        """Return the events in an MPC node's log, in order."""
         return [event.event for event in self.node(party).store.events()]
 
     # ------------------------------------------------------------------ files
 
     @property
     def root(self) -> Path:
-        """Where the stores are."""
-        assert self.folder is not None, "this stage keeps nothing on disk"
+        """Folder of the stores."""
+        assert self.folder is not None, "this environment keeps nothing on disk"
         return self.folder
 
     def files(self) -> list[Path]:
-        """Every file of every store, as they lie there now."""
+        """Return every file of every store, as they are now."""
         return sorted(path for path in self.root.rglob("*") if path.is_file())
 
     def back_up_store(self, name: str) -> bytes:
-        """A backup of one store, taken while the service is stopped."""
+        """Return a backup of one store, taken while the service is stopped."""
         path = self._file(name)
         self.service.close()
         data = path.read_bytes()
@@ -226,7 +233,7 @@ class AttackEnvironment:
         return data
 
     def restore_store(self, name: str, data: bytes) -> None:
-        """Roll one store back to a backup."""
+        """Restore one store from a backup."""
         self.service.close()
         self._file(name).write_bytes(data)
         self.start()
@@ -245,19 +252,21 @@ class AttackEnvironment:
         return hostile
 
     def intercept_gateway(self) -> InterceptingProxy:
-        """Corrupt the gateway's door, from now on: whoever reads and changes what passes there."""
+        """Insert a proxy in front of the gateway, which reads and changes every request and
+        answer."""
         app = self.service.gateway.app
         proxy = InterceptingProxy(app.middleware_stack or app.build_middleware_stack())
         app.middleware_stack = proxy
         return proxy
 
     def make_gateway_accept(self, share: KeyShare) -> None:
-        """Have the gateway take a share for one of the user's present key."""
+        """Make the gateway accept a share as one of the user's present key."""
         curve = share.record.curve_name
         self.service.gateway.gateway._curve_of_key = lambda *_: curve  # type: ignore[method-assign]
 
     def gateway_access(self, party: PartyId, user_id: str) -> Ask:
-        """Asks an MPC node as the gateway can: with genuine grants for whatever it likes."""
+        """Return a function that asks an MPC node as the gateway can: with genuine grants for
+        anything."""
         link = self.service.gateway.links[party]
 
         def ask(verb: str, body: wire.Body) -> bytes:
@@ -274,7 +283,7 @@ class AttackEnvironment:
         return ask
 
     def send_to_node(self, party: PartyId, verb: str, credential: Any, body: wire.Body) -> bytes:
-        """What an MPC node answers to whoever reaches it.
+        """Send a request to an MPC node, as anybody who reaches it can; return its answer.
 
         Raises:
             Refusal: with its words.
@@ -291,7 +300,7 @@ class AttackEnvironment:
             raise Refusal(f"the {ROLES[party]}: {error}") from None
 
     def _scopes(self, verb: str, user_id: str, body: wire.Body) -> Iterable[Scope]:
-        """What a grant for a request may have to name."""
+        """Yield the scopes that a grant for a request may need."""
         parts = (body, getattr(body, "record", None), getattr(body, "abort", None))
         named = {getattr(part, name, None) for part in parts for name in ("key_id", "epoch")}
         keys: set[bytes | None] = {None, *(key for key in named if isinstance(key, bytes))}
@@ -324,28 +333,28 @@ class AttackEnvironment:
         return self._http("POST", wire.PREFIX + verb, token, content, wire.MEDIA_TYPE, more)
 
     def gateway_verbs(self) -> list[str]:
-        """What the gateway can be asked for."""
+        """Return the verbs that the gateway can be asked for."""
         return sorted(self.service.gateway.gateway.verbs)
 
     def node_verbs(self) -> list[str]:
-        """What an MPC node can be asked for."""
+        """Return the verbs that an MPC node can be asked for."""
         return sorted(self.node(self.me)._verbs)
 
     def own_half(self, store: SecretStore, party: PartyId | None = None) -> bytes:
-        """A corrupt MPC node's half of a secret store; ``me`` unless said otherwise."""
+        """Return a corrupt MPC node's half of a secret store; ``me`` unless said otherwise."""
         party = party or self.me
         return self.open_half(store, party, self.node(party)._boot.seal_key)
 
     def seal_keys(self) -> dict[PartyId, bytes]:
-        """The MPC nodes' own: public."""
+        """Return the MPC nodes' public seal keys."""
         return {party: self.node(party).hello().seal_key for party in MPC_NODES}
 
     def open_half(self, store: SecretStore, party: PartyId, key: SealKey) -> bytes:
-        """A half of a secret store, for whoever has the key it is sealed to."""
+        """Open a half of a secret store with the key it is sealed to."""
         return crypto_box_seal_open(store.halves[party], key.public, key.secret)[-HALF_BYTES:]
 
     def request_half(self, party: PartyId, store: SecretStore, ask: Ask) -> bytes:
-        """An MPC node's half, with a reply key of the attacker's own.
+        """Ask an MPC node for its half, with a reply key of the attacker's own.
 
         Raises:
             Refusal: it is refused.
@@ -360,14 +369,14 @@ class AttackEnvironment:
     def use_proof(
         self, store: SecretStore, party: PartyId, user_id: str, reply_key: bytes
     ) -> wire.UseProof:
-        """What shows an MPC node that the secret store is behind a request to open it: whoever has
-        the store has the key for it."""
+        """Return the proof that the sender of a request to open a secret store has the store, which
+        has the key for it."""
         boot = self.node(party).hello().boot
-        use = VaultUse.opening(bytes.fromhex(store.key_id), user_id, boot, reply_key)
+        use = VaultUse.for_opening(bytes.fromhex(store.key_id), user_id, boot, reply_key)
         return wire.UseProof(boot, use.mac(store.auth_keys[party]))
 
     def get_registered(self, path: str, token: str | bytes | None) -> Any:
-        """Ask the gateway for what is registered; JSON.
+        """Ask the gateway for registered data; JSON.
 
         Raises:
             Refusal: with the gateway's words.
@@ -397,19 +406,19 @@ class AttackEnvironment:
         return _content("the gateway", self.service.run(ask()))
 
     def stolen_credentials(self, token: str) -> StolenCredentials:
-        """A node of an attacker's own, with somebody's token."""
+        """Return a REST node of the attacker's own that uses a stolen token."""
         app = self.service.gateway.app
         return StolenCredentials(self, token, GatewayClient(AsgiTransport(app, Limits())))
 
 
 @dataclass
 class User:
-    """A user, as the caller's backend acts for one: what it gets it keeps."""
+    """User of the service, or a thief with a token: its calls to the REST node."""
 
     env: AttackEnvironment = field(repr=False)
     name: str
     token: str = field(repr=False)
-    """Empty: it shows none."""
+    """Access token; empty: none is sent."""
 
     @property
     def user_id(self) -> str:
@@ -451,7 +460,7 @@ class User:
         return bytes.fromhex(self.ask("sign", body)["signature"])
 
     def shown_public_key(self) -> str:
-        """The public key of the user's only key, as the user sees it."""
+        """Return the public key of the user's only key, as the user's wallet shows it."""
         (wallet,) = self.ask("")["wallets"]
         found: str = wallet["key"]["public_key"]
         return found
@@ -461,32 +470,33 @@ class User:
         return found
 
     def child(self, strings: Strings, path: str) -> str:
-        """The public key at the end of a path."""
+        """Return the public key at the end of a path."""
         body = {**strings, "password": PASSWORD, "path": path}
         found: str = self.ask("publickey", body)["public_key"]
         return found
 
 
 class StolenCredentials(Wallet):
-    """The client's side of every exchange, by whoever has a token; it keeps what it makes."""
+    """REST node of an attacker's own, with a stolen token: it plays the client's side of every
+    exchange, and can keep the shares it makes."""
 
     def __init__(self, env: AttackEnvironment, token: str, gateway: GatewayClient) -> None:
         super().__init__(gateway, cost=CHEAP, now=env.now)
         self.env = env
         self.caller = Caller(token, claims_of(token))
         self.kept: list[KeyShare] | None = None
-        """Shares that are kept; None: what is made is activated, too."""
+        """Shares kept in place of being activated; None: shares are activated."""
         self.sessions: list[SessionKey] = []
-        self.tags: dict[wire.Occasion, bytes] = {}
-        """Of every signing session."""
+        self.tags: dict[wire.AbortedSession, bytes] = {}
+        """Tag of every signing session."""
         gateway.sign = self._record_tags(gateway.sign)  # type: ignore[method-assign, assignment]
         sessions, vaults = self._sessions, self._vaults
         sessions.fresh_key = self._record_session_keys(sessions.fresh_key)  # type: ignore[method-assign]
-        vaults.share = self._with_own_guards(vaults.share)  # type: ignore[method-assign]
+        vaults.share_in = self._with_own_guards(vaults.share_in)  # type: ignore[method-assign]
         self._guards: dict[bytes, Guard] = {}
 
     def recover_unactivated(self, curve: Curve = CURVE) -> KeyShare:
-        """The client's share of a recovery that is never activated.
+        """Recover the key without activation; return the client's share.
 
         Raises:
             Refusal: it is refused.
@@ -494,11 +504,11 @@ class StolenCredentials(Wallet):
         return self._without_activation(self.recover(self.caller, curve, PASSWORD, Timing()))
 
     def generate_unactivated(self, curve: Curve = CURVE) -> KeyShare:
-        """The same of a key generation."""
+        """Generate a key without activation; return the client's share."""
         return self._without_activation(self.generate(self.caller, curve, PASSWORD, Timing()))
 
     def activate(self, epoch: bytes, token: str) -> None:
-        """Have what the last session has made put in force.
+        """Activate the shares of the last session.
 
         Raises:
             Refusal: it is refused.
@@ -513,12 +523,12 @@ class StolenCredentials(Wallet):
         return kept[-1]
 
     def make(self, curve: Curve = CURVE) -> Strings:
-        """A whole key."""
+        """Generate a key; return its strings."""
         made = self.env.run(super().generate(self.caller, curve, PASSWORD, Timing()))
         return dict(made.model_dump())
 
     def open_vault(self, strings: Strings) -> bytes:
-        """What is in an opened vault: pw_key || pepper.
+        """Open the vault; return its secret, pw_key || pepper.
 
         Raises:
             Refusal: it is refused.
@@ -533,15 +543,16 @@ class StolenCredentials(Wallet):
         ).halves
         return bytes(reply_key.combine(halves, env.seal_keys()).secret)
 
-    def start_signing(self, strings: Strings, message: bytes) -> wire.Signing:
-        """What the operator answers to a first request, whether or not the share opens.
+    def start_signing(self, strings: Strings, message: bytes) -> wire.SignReply:
+        """Send the operator a first request to sign; return its answer, whether or not the share
+        opens.
 
         Raises:
             Refusal: it is refused.
         """
         sealed = SealedShare.parse(StoredShare.model_validate(strings))
-        beginning = Beginning(
-            Asked(sealed, OPERATOR, message),
+        beginning = SessionOpening(
+            SessionRequest(sealed, OPERATOR, message),
             user_id=self.caller.claims.user_id,
             boots={party: self.env.node(party).hello().boot for party in MPC_NODES},
             key=SessionKey(),
@@ -550,7 +561,7 @@ class StolenCredentials(Wallet):
         return self.env.run(self._gateway.sign(self.caller.token, beginning.request))
 
     def sign_stored(self, strings: Strings) -> bytes:
-        """What ``User.sign`` does, at this node.
+        """Sign at this node, as ``User.sign`` does at the service's.
 
         Raises:
             Refusal: it is refused.
@@ -558,7 +569,7 @@ class StolenCredentials(Wallet):
         return bytes.fromhex(self.env.run(self.signing(strings)))
 
     async def signing(self, strings: Strings) -> str:
-        """The same, while other things go on."""
+        """Sign as ``sign_stored``, concurrently with other work."""
         signature, _ = await self.sign(
             self.caller,
             StoredShare.model_validate(strings),
@@ -569,27 +580,27 @@ class StolenCredentials(Wallet):
         return signature
 
     def sign_with(self, share: KeyShare, message: bytes, signer: PartyId) -> bytes:
-        """A signature with a client's share.
+        """Sign with a client's share.
 
         Raises:
             Refusal: it is refused.
         """
-        signing = self._signer.with_share(
+        signing = self._signer.sign_with_share(
             self.caller, signer, OpenedShare(share, 0), message, Timing()
         )
         return bytes.fromhex(self.env.run(signing))
 
     def _record_tags(self, sign: Signs) -> Signs:
-        async def keep(token: str, body: wire.Sign) -> wire.Signing:
+        async def keep(token: str, body: wire.Sign) -> wire.SignReply:
             reply = await sign(token, body)
             user_id = self.caller.claims.user_id
-            self.tags[wire.Occasion(user_id, body.key_id, body.session_id)] = reply.tag
+            self.tags[wire.AbortedSession(user_id, body.key_id, body.session_id)] = reply.tag
             return reply
 
         return keep
 
     def _with_own_guards(self, share: Callable[..., KeyShare]) -> Callable[..., KeyShare]:
-        """With guards of its own: this node is a process of its own."""
+        """Return ``share`` with guards of this node's own, as if it ran in another process."""
 
         def guarded(*arguments: Any) -> KeyShare:
             found = share(*arguments)
@@ -617,7 +628,7 @@ class StolenCredentials(Wallet):
 
 
 def check_key_recovery(shares: Iterable[KeyShare], public_key: str, how: str) -> Finding:
-    """Proven if the shares interpolate to the private key of a public one (in hex, with 0x)."""
+    """Return success if the shares interpolate to the private key of a public one (0x, hex)."""
     shares = list(shares)
     point = shares[0].group.base(interpolate_key(shares)).encode().hex()
     return succeed_if(
@@ -628,7 +639,7 @@ def check_key_recovery(shares: Iterable[KeyShare], public_key: str, how: str) ->
 
 
 def check_forgery(curve: str, public_key: str, signature: bytes, how: str) -> Finding:
-    """Proven if a signature of ``WANTED`` verifies, by libsecp256k1 or libsodium."""
+    """Return success if a signature of ``WANTED`` verifies, by libsecp256k1 or libsodium."""
     library = "libsecp256k1" if curve == "secp256k1" else "libsodium"
     return succeed_if(
         verifies(curve, public_key, WANTED, signature),
@@ -638,7 +649,7 @@ def check_forgery(curve: str, public_key: str, signature: bytes, how: str) -> Fi
 
 
 def verifies(curve: str, public_key: str, message: bytes, signature: bytes) -> bool:
-    """Whether a signature is one of the message, by libsecp256k1 or libsodium."""
+    """Return whether a signature is valid for the message, by libsecp256k1 or libsodium."""
     key = bytes.fromhex(public_key.removeprefix("0x"))
     try:
         if curve == "secp256k1":
@@ -652,7 +663,7 @@ def verifies(curve: str, public_key: str, message: bytes, signature: bytes) -> b
 
 
 def matching_guess(pw_key: bytes, secret_store: str) -> str | None:
-    """The guess whose stretched form is ``pw_key``, if one is: no service is asked."""
+    """Return the guess whose stretched form is ``pw_key``, if one is; no service is asked."""
     store = SecretStore.from_text(secret_store)
     tries = (g for g in GUESSES if bytes(password_key(g, store.salt, store.cost)) == pw_key)
     return next(tries, None)
@@ -662,19 +673,19 @@ def matching_guess(pw_key: bytes, secret_store: str) -> str | None:
 
 
 def claims_of(token: str) -> Claims:
-    """What a token says; whoever holds it can read it."""
+    """Return the claims of a token, which its holder can read."""
     _, payload, _ = token.split(".")
     said = json.loads(pybase64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     return Claims(said["sub"], said["username"], "access", None, int(said["exp"]))
 
 
 def random_id() -> bytes:
-    """32 bytes for a session of an attacker's own."""
+    """Return 32 random bytes, for a session of an attacker's own."""
     return SystemRng().bytes(32)
 
 
 def client_secret(curve: str, secret: int) -> Any:
-    """A scalar of an attacker's own."""
+    """Return a scalar of an attacker's own."""
     return group_of(curve).scalar(secret)
 
 

@@ -1,4 +1,4 @@
-"""RESEARCH BUILDS OF THE SERVICE: parts of it replaced, to show what its checks are for.
+"""RESEARCH BUILDS OF THE SERVICE: parts of it replaced, to show the purpose of its checks.
 
 Never for anything of value. Nothing in product code can be switched: a build takes a service that
 has just been put together, in this process and for one attack, and puts other objects in the place
@@ -18,7 +18,7 @@ class Build:
     """The product as it is; a research build is a subclass that replaces parts."""
 
     def weaken(self, service: LocalService) -> None:
-        """Replace what this build has otherwise; called at every start of the service."""
+        """Replace this build's parts; called at every start of the service."""
 
     def __repr__(self) -> str:
         return "the product"
@@ -29,15 +29,15 @@ PRODUCT: Final = Build()
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that is otherwise in a research build."""
+    """Replacement of one part of the service in a research build."""
 
     name: str
-    """What it is: "an MPC node that accepts any grant"."""
+    """Description, such as "MPC nodes that accept any grant"."""
     replace: Callable[[LocalService], None]
 
 
 class ResearchBuild(Build):
-    """The service with parts replaced. Its name says so."""
+    """The service with parts replaced. Its repr says so."""
 
     def __init__(self, *parts: Part) -> None:
         self.parts = parts

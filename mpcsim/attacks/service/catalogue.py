@@ -1,4 +1,4 @@
-"""The catalogue of the compromise matrix: every entry, and what there must be."""
+"""Catalogue of the compromise matrix: its entries, and the cells and attacks they must cover."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mpcsim.attacks.service.cells import (
     rest_node,
     stores,
 )
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
 
-FAMILIES: Mapping[str, tuple[Entry, ...]] = {
+FAMILIES: Mapping[str, tuple[ServiceAttack, ...]] = {
     "from outside": outside.ENTRIES,
     "users against each other": other_users.ENTRIES,
     "MPC nodes": mpc_nodes.ENTRIES,
@@ -32,7 +32,9 @@ FAMILIES: Mapping[str, tuple[Entry, ...]] = {
 }
 """Entries by corrupt component."""
 
-ENTRIES: tuple[Entry, ...] = tuple(entry for family in FAMILIES.values() for entry in family)
+ENTRIES: tuple[ServiceAttack, ...] = tuple(
+    entry for family in FAMILIES.values() for entry in family
+)
 
 NAMED: tuple[str, ...] = (
     "token replay at every other recipient and verb",
@@ -90,7 +92,7 @@ CELLS: tuple[tuple[str, Goal], ...] = tuple((row.id, goal) for row in ROWS for g
 """Every cell of the table."""
 
 
-def uncovered(entries: Iterable[Entry] = ENTRIES) -> list[str]:
+def uncovered(entries: Iterable[ServiceAttack] = ENTRIES) -> list[str]:
     """Cells of the table that no entry executes."""
     covered = {cell for entry in entries for cell in entry.cells}
     return [f"{row}: {goal.name}" for row, goal in CELLS if (row, goal) not in covered]

@@ -1,6 +1,7 @@
-"""Corrupt components: each wraps the honest one, remembers everything, and answers as ever.
+"""Corrupt components: each wraps the honest one, records everything, and by default answers
+honestly.
 
-What their holders do besides is in the modules of attacks.
+The modules of attacks change their answers.
 """
 
 from __future__ import annotations
@@ -19,39 +20,39 @@ from mpcsim.service.rpc.wire import Hello
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """One request that an MPC node has been sent, and what its honest code answered."""
+    """Request to a corrupt MPC node, with the reply."""
 
     verb: str
     credential: Any
-    """What came with it to show that it may be asked."""
+    """Grant or token that came with it."""
     body: bytes
     reply: bytes | None = None
 
 
 class HostileNode:
-    """A corrupt MPC node: the honest one inside, with a memory."""
+    """Corrupt MPC node: the honest one inside, with a record of all requests."""
 
     def __init__(self, honest: Any) -> None:
         self.honest = honest
         self.requests: list[RecordedRequest] = []
-        """Everything, in order."""
+        """All requests, in order."""
         self.lies: dict[str, bytes] = {}
-        """What it answers instead of what is true, by verb."""
+        """False replies, by verb."""
 
     def handle(self, verb: str, credential: Any, body: bytes) -> bytes:
-        """Let the honest code answer, and remember."""
+        """Record a request and its reply."""
         self.requests.append(RecordedRequest(verb, credential, body))
         reply = self.answer(verb, credential, body)
         self.requests[-1] = RecordedRequest(verb, credential, body, reply)
         return reply
 
     def hello(self) -> Hello:
-        """Who it says that it is: by default what is true."""
+        """Return the node's identity, by default the true one."""
         found: Hello = self.honest.hello()
         return found
 
     def answer(self, verb: str, credential: Any, body: bytes) -> bytes:
-        """What it says: by default what is true, but for its lies."""
+        """Return the reply: a lie for this verb, if there is one, or the honest one."""
         if verb in self.lies:
             return self.lies[verb]
         reply: bytes = self.honest.handle(verb, credential, body)
@@ -63,27 +64,27 @@ class HostileNode:
 
 @dataclass
 class Call:
-    """One HTTP request to the gateway, and its answer."""
+    """HTTP request to the gateway, with its answer."""
 
     method: str
     path: str
-    """With the query."""
+    """Path with query."""
     headers: Mapping[str, str]
     body: bytes
     status: int = 0
     reply: bytes = b""
     app: ASGIApp | None = None
-    """Who answers instead of the honest gateway."""
+    """Application that answers instead of the honest gateway."""
 
     @property
     def verb(self) -> str:
-        """The MPC verb; empty if it is none."""
+        """MPC verb; empty if it is none."""
         path = self.path.partition("?")[0]
         return path.removeprefix("/mpc/v1/") if path.startswith("/mpc/v1/") else ""
 
     @property
     def token(self) -> str | None:
-        """The bearer token."""
+        """Bearer token, if there is a valid one."""
         try:
             return bearer(self.headers.get("authorization"))
         except TokenError:
@@ -92,18 +93,18 @@ class Call:
 
 @dataclass
 class InterceptingProxy:
-    """A corrupt gateway, or whoever sits on the way to it: an ASGI application around the honest
-    one, which sees every request and every answer, and may change both.
+    """Corrupt gateway, or an attacker in front of it: an ASGI application around the honest one
+    that sees every request and answer, and may change both.
 
-    ``before`` may change a request, answer it (status not 0), or say who does; ``after`` may change
-    an answer. Either may be a coroutine function, and take its time.
+    ``before`` may change a request, answer it (status not 0), or set the application that does;
+    ``after`` may change an answer. Either may be a coroutine function, and take its time.
     """
 
     honest: ASGIApp
     before: Callable[[Call], Any] = field(default=lambda call: None)
     after: Callable[[Call], Any] = field(default=lambda call: None)
     calls: list[Call] = field(default_factory=list)
-    """Everything, in order: what was asked and answered at this door."""
+    """All requests with their answers, in order."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -118,11 +119,11 @@ class InterceptingProxy:
         await _answer(call, send)
 
     async def forward(self, call: Call) -> None:
-        """Have the honest gateway answer."""
+        """Forward a call to the application that answers it."""
         await forward_to(call.app or self.honest, call)
 
     def calls_of(self, verb: str) -> list[Call]:
-        """Calls of one MPC verb."""
+        """Return the calls of one MPC verb."""
         return [call for call in self.calls if call.verb == verb]
 
 
@@ -132,7 +133,7 @@ async def _await_if_coroutine(hook: Any) -> None:
 
 
 async def forward_to(app: ASGIApp, call: Call) -> None:
-    """Put an application's answer into a call."""
+    """Forward a call to an application, and put its answer into the call."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     request = httpx.Request(
         call.method, f"http://gateway{call.path}", headers=dict(call.headers), content=call.body

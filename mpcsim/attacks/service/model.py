@@ -1,4 +1,4 @@
-"""What an entry of the compromise matrix is, and what a run of it finds."""
+"""Data model of the compromise matrix: an attack on the service, and the findings of its runs."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ from node.process.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
-    """An attack on the service, by whoever holds some components of it."""
+class ServiceAttack:
+    """Entry of the matrix: an attack on the service by a holder of corrupt components."""
 
     id: str
     cells: tuple[tuple[str, Goal], ...]
-    """Cells of the table that it belongs to: row and goal."""
+    """Cells of the table that it belongs to: row (what the attacker controls) and goal."""
     name: str
-    """What the attacker does."""
+    """Action of the attacker, in words."""
     run: Callable[[AttackEnvironment], Finding] = field(repr=False)
-    """Does it; the same against any build. ``Refusal`` ends it."""
+    """Attack code, the same against any build. A ``Refusal`` ends it."""
     check: str = ""
-    """What refuses it; empty: nothing does, and the table says so."""
+    """Check that refuses it; empty: it succeeds, and the table says so."""
     says: str = ""
-    """Part of the refusal's own words, by which it is known that this check has refused."""
+    """Part of the refusal's words, which identifies this check."""
     research: Callable[[], ResearchBuild] | None = field(default=None, repr=False)
-    """The build without the check."""
+    """Build without the check, in which the attack succeeds."""
     each_node: bool = False
-    """Played by the operator, and by the institution."""
+    """Whether it runs with the operator corrupt, and again with the institution corrupt."""
     on_disk: bool = False
-    """Needs stores in files."""
+    """Whether it needs stores in files."""
     covers: tuple[str, ...] = ()
-    """Attacks of ``catalogue.NAMED`` that it executes."""
+    """Names in ``catalogue.NAMED`` that it executes."""
     pinned: bool = True
     """Whether the REST node knows the MPC nodes' identities from its settings."""
     policy: str = "both"
-    """The vault policy of the REST node."""
+    """Vault policy of the REST node."""
     both_ways: bool = False
-    """Played against a REST node, too, that first opens the vault and then begins to sign."""
+    """Whether it runs, too, against a REST node that first opens the vault and then begins to
+    sign."""
 
     @property
     def refused(self) -> bool:
@@ -56,21 +57,21 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry, against the service as it is or against a research build."""
+    """Entry in one build: the service as it is, or a research build."""
 
-    entry: Entry
+    entry: ServiceAttack
     build: Build
     findings: tuple[Finding, ...]
-    """One for each corrupt MPC node, and for each way to sign, where it matters which it is."""
+    """Findings: one for each corrupt MPC node, and for each way to sign, where that matters."""
 
     @property
     def as_it_is(self) -> bool:
-        """Whether this is the product."""
+        """Whether the build is the product."""
         return self.build is PRODUCT
 
     @property
     def observed(self) -> Finding:
-        """The finding that matters most: one that is not as it must be, if there is one."""
+        """Finding that matters most: one that is not as it must be, if there is one."""
         return next((f for f in self.findings if not self._right(f)), self.findings[0])
 
     @property
@@ -90,18 +91,18 @@ class Cell:
         return str(self.observed) + ("" if self.entry.refused else ", as documented")
 
 
-def run_cell(entry: Entry, build: Build = PRODUCT) -> Cell:
-    """Play one entry. One that raises is a cell that is not as it must be, not an exception."""
+def run_cell(entry: ServiceAttack, build: Build = PRODUCT) -> Cell:
+    """Run one entry in one build; an exception in it makes an unexpected cell."""
     ways = (True, False) if entry.both_ways else (True,)
     found = (_found(entry, build, party, way) for way in ways for party in _parties(entry))
     return Cell(entry, build, tuple(found))
 
 
-def _parties(entry: Entry) -> tuple[PartyId, ...]:
+def _parties(entry: ServiceAttack) -> tuple[PartyId, ...]:
     return MPC_NODES if entry.each_node else (OPERATOR,)
 
 
-def _found(entry: Entry, build: Build, party: PartyId, early: bool) -> Finding:
+def _found(entry: ServiceAttack, build: Build, party: PartyId, early: bool) -> Finding:
     try:
         settings = Settings(
             waas_api_url=GATEWAY_ADDRESS, early_requests=early, vault_policy=entry.policy

@@ -13,7 +13,7 @@ from mpcsim.attacks.report import check_writable, escape_markdown
 from mpcsim.attacks.service.builds import PRODUCT, Build
 from mpcsim.attacks.service.catalogue import ENTRIES, uncovered
 from mpcsim.attacks.service.findings import Finding
-from mpcsim.attacks.service.model import Cell, Entry, run_cell
+from mpcsim.attacks.service.model import Cell, ServiceAttack, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal, Row
 from mpcsim.processes import Processes
 
@@ -22,37 +22,38 @@ __all__ = ["as_json", "as_markdown", "collect", "perform", "run", "table"]
 
 @dataclass(frozen=True)
 class Matrix:
-    """What was run, and what there should be beyond that."""
+    """Cells that were run, and those that are missing."""
 
     cells: tuple[Cell, ...]
     missing: tuple[str, ...] = ()
-    """Cells of the table, and builds of entries, that should be there."""
+    """Missing cells of the table, and builds of entries."""
 
     @property
     def expected_count(self) -> int:
-        """Runs that came out as they must."""
+        """Number of cells that are as they must be."""
         return sum(cell.as_expected for cell in self.cells)
 
     @property
     def complete(self) -> bool:
-        """Whether everything is there, and as it must be."""
+        """Whether every cell is there and as it must be."""
         return not self.missing and self.expected_count == len(self.cells)
 
     def of(self, row: Row, goal: Goal) -> list[Cell]:
-        """Runs that belong to a cell of the table, against the service as it is."""
+        """Return the runs against the service as it is that belong to a cell of the table."""
         return [c for c in self.cells if c.as_it_is and (row.id, goal) in c.entry.cells]
 
     def summary(self) -> str:
-        """The last line of the report."""
+        """Return the last line of the report."""
         total = len(self.cells) + len(self.missing)
         return f"{self.expected_count} of {total} runs are as documented"
 
 
-def run(entries: Iterable[Entry] | None = None) -> Iterator[Cell]:
-    """Every entry against the service as it is, and where a check refuses it, without the check.
+def run(entries: Iterable[ServiceAttack] | None = None) -> Iterator[Cell]:
+    """Run every entry against the service as it is and, where a check refuses it, without the
+    check.
 
     Args:
-        entries: some of them, or others; by default all that there are, in a process for each core.
+        entries: entries to run; by default all, in a process for each core.
     """
     runs = _runs(ENTRIES if entries is None else entries)
     if entries is not None:
@@ -65,8 +66,8 @@ def run(entries: Iterable[Entry] | None = None) -> Iterator[Cell]:
             yield Cell(entry, build, findings)
 
 
-def _runs(entries: Iterable[Entry]) -> list[tuple[Entry, Build]]:
-    found: list[tuple[Entry, Build]] = []
+def _runs(entries: Iterable[ServiceAttack]) -> list[tuple[ServiceAttack, Build]]:
+    found: list[tuple[ServiceAttack, Build]] = []
     for entry in entries:
         found.append((entry, PRODUCT))
         if entry.research is not None:
@@ -75,12 +76,12 @@ def _runs(entries: Iterable[Entry]) -> list[tuple[Entry, Build]]:
 
 
 def _run_numbered(number: int) -> tuple[Finding, ...]:
-    """What comes of a run of the catalogue, in a process of its own: entries cannot go there."""
+    """Run an entry of the catalogue, by its number: entries cannot be sent to another process."""
     return run_cell(*_runs(ENTRIES)[number]).findings
 
 
 def collect(cells: Sequence[Cell]) -> Matrix:
-    """The matrix that these runs make; whatever else the catalogue asks for is missing."""
+    """Return the matrix of these runs, with those of the catalogue that are missing."""
     seen = {(cell.entry.id, cell.as_it_is) for cell in cells}
     wanted = [(entry.id, True) for entry in ENTRIES]
     wanted += [(entry.id, False) for entry in ENTRIES if entry.research is not None]
@@ -95,8 +96,8 @@ def collect(cells: Sequence[Cell]) -> Matrix:
 # ---------------------------------------------------------------------- text
 
 
-def heading(entry: Entry) -> str:
-    """What comes before the runs of an entry."""
+def heading(entry: ServiceAttack) -> str:
+    """Return the heading of an entry's runs."""
     cells = ", ".join(f"{row} {goal.name}" for row, goal in entry.cells)
     lines = [f"{entry.id}: {entry.name}", f"    {cells}"]
     if entry.refused:
@@ -105,13 +106,13 @@ def heading(entry: Entry) -> str:
 
 
 def line(cell: Cell) -> str:
-    """One run as text."""
+    """Return a run as text."""
     mode = "as it is" if cell.as_it_is else f"{cell.build!r}"
     return f"  {mode}\n      {cell}"
 
 
 def table(matrix: Matrix) -> str:
-    """The table with what was found, in Markdown: short."""
+    """Return the table of cells in Markdown."""
     lines = [
         f"| corrupt | {' | '.join(goal.name for goal in COLUMNS)} | D | L |",
         f"|---{'|---' * (len(COLUMNS) + 2)}|",
@@ -132,7 +133,7 @@ def _summed(row: Row, goal: Goal, cells: Sequence[Cell]) -> str:
 
 
 def as_markdown(matrix: Matrix) -> str:
-    """The table, then every attack."""
+    """Return the table and every attack in Markdown."""
     lines = [table(matrix)]
     lines += ["| attack | where | check | as it is | without the check |", "|---|---|---|---|---|"]
     for entry in ENTRIES:
@@ -146,7 +147,7 @@ def as_markdown(matrix: Matrix) -> str:
 
 
 def as_json(matrix: Matrix) -> dict[str, Any]:
-    """The matrix as data."""
+    """Return the matrix as data."""
     return {
         "rows": [
             {
@@ -186,8 +187,8 @@ def _run(cell: Cell) -> dict[str, Any]:
 # ---------------------------------------------------------------------- the command
 
 
-def perform(options: argparse.Namespace, entries: Sequence[Entry] | None = None) -> int:
-    """Run everything, print each run when it is there; 0 if every one is as documented.
+def perform(options: argparse.Namespace, entries: Sequence[ServiceAttack] | None = None) -> int:
+    """Run all entries and print each run; return 0 if every one is as documented.
 
     Raises:
         UsageError: a file to write is in no directory.

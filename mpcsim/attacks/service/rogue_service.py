@@ -1,4 +1,4 @@
-"""MPC nodes of a gateway's own: honest code, in the attacker's hands, for one victim."""
+"""Rogue gateway and MPC nodes: honest code in the attacker's hands, for one victim."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from mpcsim.service.web.transport import AsgiTransport, Limits
 from node.gateway_client.client import GatewayClient
 
 DIVERTED = ("/mpc/v1/", "/wallet/v1/")
-"""Paths that a gateway has answered by MPC nodes of its own."""
+"""Paths of requests that are diverted to the rogue service."""
 
 
 class RogueService:
-    """A gateway with both MPC nodes, to which a corrupt gateway sends a victim's requests."""
+    """Gateway with both MPC nodes, to which a corrupt gateway diverts a victim's requests."""
 
     def __init__(
         self,
@@ -34,8 +34,7 @@ class RogueService:
     ) -> None:
         """
         Args:
-            introduced: whether these MPC nodes are shown as who they are; otherwise the real ones
-                are.
+            introduced: whether the rogue MPC nodes' identities are shown; otherwise the real ones'.
         """
         self._env = env
         self._introduced = introduced
@@ -48,12 +47,12 @@ class RogueService:
         proxy.before = self.divert_request
 
     def _register_victim(self, victim: User) -> None:
-        """The victim is known here under the same identifier."""
+        """Register the victim under the same identifier."""
         with self.gateway.gateway.registry._database.transaction() as cursor:
             cursor.execute("INSERT INTO users VALUES (?, ?, '')", (victim.user_id, victim.name))
 
     def divert_request(self, call: Call) -> None:
-        """The door's: requests about keys come here."""
+        """Divert a request about keys to the rogue service."""
         if call.path == "/mpc/v1/nodes" and not self._introduced:
             return
         if call.path.startswith(DIVERTED):
@@ -61,13 +60,13 @@ class RogueService:
             call.app = self.gateway.app
 
     def plant_key(self) -> Strings:
-        """A key of the attacker's own, under the victim's name."""
+        """Generate a key of the attacker's own under the victim's name."""
         client = GatewayClient(AsgiTransport(self.gateway.app, Limits()))
         planting = StolenCredentials(self._env, self._token, client)
         return planting.make()
 
     def shares(self) -> list[KeyShare]:
-        """Both MPC nodes' shares of the victim's key."""
+        """Return both rogue MPC nodes' shares of the victim's key."""
         stores: list[Any] = [self.gateway.links[party].node.store for party in MPC_NODES]
         rows = [row for store in stores for row in store._database.rows("SELECT share FROM shares")]
         return [KeyShare.from_bytes(share) for (share,) in rows]

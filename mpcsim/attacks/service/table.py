@@ -1,4 +1,4 @@
-"""The table: corrupt components, and what they can and cannot do."""
+"""The table of trust: sets of corrupt components, and the goals that they can and cannot reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class Goal(Enum):
-    """What an attacker wants."""
+    """Goal of an attacker."""
 
     K = "learns a user's private key, or gets a message of its own choice signed"
     W = "makes a user adopt a key or an address that it controls"
@@ -26,20 +26,20 @@ COLUMNS: Final = (Goal.K, Goal.W, Goal.P)
 
 @dataclass(frozen=True)
 class Row:
-    """A corrupt set."""
+    """Row of the table: a set of corrupt components."""
 
     id: str
     corrupt: str
-    """Who is in it."""
+    """Corrupt components, in words."""
     says: Mapping[Goal, str]
-    """By goal: "no", "yes", or "only ..."."""
+    """Verdict by goal: "no", "yes", or "only ..."."""
     denies: str
-    """Whether it can deny service."""
+    """Whether it can deny service, in words."""
     learns: str
-    """Who signs what and when."""
+    """Whether it learns who signs what and when, in words."""
 
     def refuses(self, goal: Goal) -> bool:
-        """Whether nothing at all may come of attacks with this goal."""
+        """Return whether every attack with this goal must be refused."""
         return goal in (Goal.D, Goal.X) or self.says[goal].startswith("no")
 
 
@@ -213,6 +213,6 @@ ROWS: Final = (
         learns="yes",
     ),
 )
-"""Every row."""
+"""All rows of the table."""
 
 BY_ID: Final = {row.id: row for row in ROWS}

@@ -1,4 +1,4 @@
-"""What research builds of the service have otherwise: one part for every check that is missing."""
+"""Parts of research builds: each removes one check from the service."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mpcsim.service.gateway.introduction import NodeIntroduction
 from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.gateway.sessions.sessions import Session
 from mpcsim.service.mpc_node.store import StoredShare
-from mpcsim.service.rpc import notices, wire
+from mpcsim.service.rpc import suspension_notices, wire
+from mpcsim.service.rpc.activation_messages import ListShares, ShareInfoPage
 from mpcsim.service.rpc.grants import _CONTENT, _MAC_BYTES, Grant, Scope
-from mpcsim.service.rpc.standing import Holdings, ListHoldings
-from mpcsim.service.rpc.statements import SignedRecord, Suspended
+from mpcsim.service.rpc.statements import SignedRecord, SuspensionReceipt
 from mpcsim.service.rpc.tokens import Claims, TokenVerifier
 from mpcsim.service.vault import (
     PresignatureHeader,
@@ -35,7 +35,7 @@ from mpcsim.service.vault.sealing import share_key
 from node.api.auth import Authenticator
 from node.checks import OpenedShare
 from node.errors import ApiError, UntrustedNode
-from node.gateway_client.trust import Trust
+from node.gateway_client.identity_pinning import PinnedIdentities
 from node.local import VIRTUAL_START, LocalService
 from node.signing.sessions import Caller
 
@@ -48,11 +48,11 @@ WITH_TOKENS: Final = (
     "gateway, not pinned",
     "gateway + mpc node",
 )
-"""Rows of those who hold a token, or issue them."""
+"""Rows of attackers that hold a token, or issue them."""
 
 
 def confirms(store: SecretStore, secret: bytes) -> bool:
-    """Whether pw_key || pepper are those of a store: what tries passwords offline."""
+    """Return whether pw_key || pepper are those of a store: the test of passwords offline."""
     try:
         share_key(store, VaultKey(bytearray(secret)))
     except WrongKey:
@@ -61,13 +61,13 @@ def confirms(store: SecretStore, secret: bytes) -> bool:
 
 
 def _api(service: LocalService) -> Any:
-    """The gateway's endpoints."""
+    """Return the gateway's endpoints."""
     routes = service.gateway.app.routes
     return next(r.endpoint.__self__ for r in routes if r.path == "/mpc/v1/{verb}")  # type: ignore[attr-defined]
 
 
 def for_both_nodes(weaken: Callable[[Any], None]) -> Callable[[LocalService], None]:
-    """The same done to both MPC nodes."""
+    """Return a function that weakens both MPC nodes."""
 
     def weaken_both(service: LocalService) -> None:
         for link in service.gateway.links.values():
@@ -80,7 +80,7 @@ def for_both_nodes(weaken: Callable[[Any], None]) -> Callable[[LocalService], No
 
 
 class _AnyToken:
-    """Takes no token for the only user's; in the place of the gateway's verifier and the node's."""
+    """Token verifier of gateway and node that takes any request for the only user's."""
 
     def __init__(self, service: LocalService) -> None:
         self._registry = service.gateway.gateway.registry
@@ -111,7 +111,7 @@ def _never_expire_tokens(service: LocalService) -> None:
 
 
 class _KeyTokensAreAccess:
-    """Takes a key token for an access token."""
+    """Token verifier that takes a key token for an access token."""
 
     def __init__(self, honest: Any) -> None:
         self._honest = honest
@@ -136,11 +136,11 @@ EVERLASTING_TOKENS: Final = Part("tokens that never expire", _never_expire_token
 
 
 KNOWN: Final = bytes(range(32))
-"""What a vault without a pepper has in its place: known to everybody."""
+"""Pepper of a vault without one, known to everybody."""
 
 
 class _NoPepper:
-    """Randomness of which 32 bytes at a time are known."""
+    """Randomness whose outputs of 32 bytes are known."""
 
     def __init__(self, honest: Any) -> None:
         self._honest = honest
@@ -158,18 +158,18 @@ def _use_known_pepper(service: LocalService) -> None:
     wallet._rng = _NoPepper(wallet._rng)
 
 
-def _skip_use_check(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._vault.check_authentic = lambda *_: None
+@for_both_nodes
+def _skip_use_check(node: Any) -> None:
+    node._vault.check_authentic = lambda *_: None
 
 
 NO_USE_CHECK: Final = Part("MPC nodes that work for whoever asks", _skip_use_check)
 NO_PEPPER: Final = Part("a vault without a pepper", _use_known_pepper)
 
 
-def _skip_attestation_check(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._attestations.check = lambda key_id: None
+@for_both_nodes
+def _skip_attestation_check(node: Any) -> None:
+    node._attestations.check = lambda key_id: None
 
 
 ATTESTED_UNSEEN: Final = Part(
@@ -196,12 +196,8 @@ def _serve_any_share(node: Any) -> None:
     node._shares.active_share = mine
 
 
-def _open_any_epoch(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        _open_any_epoch_at(link.node)
-
-
-def _open_any_epoch_at(node: Any) -> None:
+@for_both_nodes
+def _open_any_epoch(node: Any) -> None:
     usable = node._shares.usable_share
 
     def retired_too(user_id: str, key_id: str) -> StoredShare:
@@ -223,7 +219,7 @@ ANY_SHARE_SIGNS: Final = Part("MPC nodes that sign with shares not in force", _s
 
 
 def _forward_tokens(service: LocalService) -> None:
-    """Every token that comes to the gateway's door is shown to both MPC nodes, too."""
+    """Show every token that comes to the gateway to both MPC nodes, too."""
 
     def forward(call: Call) -> None:
         for link in service.gateway.links.values():
@@ -238,22 +234,22 @@ FORWARDED_TOKENS: Final = Part("a gateway that forwards callers' tokens", _forwa
 
 
 class _AnyGrant(Grant):
-    """Good for everything, in the name of whatever user stands in it."""
+    """Grant that is good for everything, in the name of any user in it."""
 
     def check(self, scope: Scope) -> None:
         pass
 
 
 class _AnyGrants:
-    """Reads any grant, whoever has made it for whom and when."""
+    """Reader of grants that accepts any, by anybody for anybody at any time."""
 
     def read(self, data: bytes) -> _AnyGrant:
         return _AnyGrant(_CONTENT.unpack(data[_MAC_BYTES:])[4:])
 
 
-def _accept_any_grant(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._boot._grants = _AnyGrants()
+@for_both_nodes
+def _accept_any_grant(node: Any) -> None:
+    node._boot._grants = _AnyGrants()
 
 
 ANY_GRANT: Final = Part("MPC nodes that accept any grant", _accept_any_grant)
@@ -264,7 +260,7 @@ def _trust_holdings_at_start(service: LocalService) -> None:
 
     async def resolve_at_start() -> None:
         for link in activation._links.values():
-            Holdings.from_bytes(await link.ask(Scope("holdings"), ListHoldings("")))
+            ShareInfoPage.from_bytes(await link.ask(Scope("holdings"), ListShares("")))
 
     activation.resolve_at_start = resolve_at_start  # type: ignore[method-assign]
 
@@ -277,23 +273,23 @@ TRUSTING_START: Final = Part(
 # ------------------------------------------------------------------ stores
 
 
-def _keep_write_log(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node.store._database.forget = lambda: None
+@for_both_nodes
+def _keep_write_log(node: Any) -> None:
+    node.store._database.forget = lambda: None
 
 
 LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _keep_write_log)
 
 
-class _TrustAnybody(Trust):
-    """Takes anybody for the MPC nodes."""
+class _TrustAnybody(PinnedIdentities):
+    """Identity pinning that accepts any MPC nodes."""
 
     def check(self, hellos: Any) -> None:
         pass
 
 
-class _TrustAnySealKey(Trust):
-    """Looks at identities alone."""
+class _TrustAnySealKey(PinnedIdentities):
+    """Identity pinning that does not check seal keys."""
 
     def check(self, hellos: Any) -> None:
         try:
@@ -303,7 +299,7 @@ class _TrustAnySealKey(Trust):
                 raise
 
 
-def _replace_trust(kind: type[Trust]) -> Callable[[LocalService], None]:
+def _replace_trust(kind: type[PinnedIdentities]) -> Callable[[LocalService], None]:
     def replace_trust(service: LocalService) -> None:
         service.app.state.wallet._gateway._trust = kind(None)
 
@@ -338,14 +334,14 @@ def _accept_unsigned_messages(service: LocalService) -> None:
             plain = [strip_signature(data) for data in mail]
             return [out for data in plain for out in found._party.receive(*data)]
 
-        found._take = take
+        found._receive_all = take
         return found
 
     sessions.client = client
 
 
 def strip_signature(data: bytes) -> tuple[PartyId, bytes]:
-    """Whom an envelope is from, and the envelope without its signature, which nobody looks at."""
+    """Return an envelope's sender, and the envelope without its signature, which is not checked."""
     envelope = Envelope.decode(data)
     return envelope.sender, data if envelope.sealed else data[: -wire.SIGNATURE_BYTES]
 
@@ -365,9 +361,9 @@ ANY_RECORD: Final = Part("a REST node that checks no record", _accept_any_record
 # ------------------------------------------------------------------ presignatures
 
 
-def _skip_allowances(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._presignatures.usage_tokens.use = lambda *_: None
+@for_both_nodes
+def _skip_allowances(node: Any) -> None:
+    node._presignatures.usage_tokens.use = lambda *_: None
 
 
 NO_ALLOWANCES: Final = Part(
@@ -375,9 +371,9 @@ NO_ALLOWANCES: Final = Part(
 )
 
 
-def _keep_boot_at_restart(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._boot.start = link.node._presignatures.clear = lambda: None
+@for_both_nodes
+def _keep_boot_at_restart(node: Any) -> None:
+    node._boot.start = node._presignatures.clear = lambda: None
 
 
 STORED_BOOTS: Final = Part(
@@ -388,7 +384,7 @@ STORED_BOOTS: Final = Part(
 def _accept_any_header(service: LocalService) -> None:
     presigner = service.app.state.wallet._presigner
     headers: dict[bytes, PresignatureHeader] = {}
-    make, opened = presigner.make, presigner.part
+    make, opened = presigner.make, presigner.open_part
 
     async def noting(*arguments: Any) -> list[str]:
         made: list[str] = await make(*arguments)
@@ -398,7 +394,7 @@ def _accept_any_header(service: LocalService) -> None:
     def part(sealed: SealedPresignature, *arguments: Any) -> Any:
         return opened(replace(sealed, header=headers[sealed.header.id]), *arguments)
 
-    presigner.make, presigner.part = noting, part
+    presigner.make, presigner.open_part = noting, part
 
 
 ANY_HEADER: Final = Part(
@@ -413,8 +409,7 @@ def _wallet(service: LocalService) -> Any:
 
 
 class _ForgetfulSuspensions:
-    """Remembers no key with which a node was caught cheating, and asks ``times`` times to have it
-    suspended."""
+    """Suspensions of a REST node that remembers none, and asks ``times`` times for each."""
 
     def __init__(self, honest: Any, times: int) -> None:
         self._gateway, self._times = honest._gateway, times
@@ -440,13 +435,13 @@ def _ignore_failed_checks(times: int) -> Callable[[LocalService], None]:
         signer = wallet._signer
         for room in (wallet, vaults, signer, signer._early, wallet._presigner):
             room._suspensions = careless
-        opened = vaults.share
+        opened = vaults.share_in
 
         def share(*arguments: Any) -> KeyShare:
             found: KeyShare = opened(*arguments)
             return replace(found, guard=Guard())
 
-        vaults.share = share
+        vaults.share_in = share
 
     return weaken
 
@@ -488,17 +483,13 @@ def _remember_all_suspensions(service: LocalService) -> None:
     service.gateway.gateway.suspensions._has_room = lambda key_id: True  # type: ignore[method-assign]
 
 
-def _accept_any_notice(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        _suspend_for_anybody(link.node)
-
-
-def _suspend_for_anybody(node: Any) -> None:
+@for_both_nodes
+def _accept_any_notice(node: Any) -> None:
     def suspend(grant: Any, data: bytes) -> wire.Body:
         at = wire.SuspendKey.from_bytes(data)
         node.store.suspend(at.occasion.key_id.hex(), "somebody said so")
-        said = Suspended(at.occasion.key_id, notices.digest(at.notice), 1)
-        return wire.Acknowledged(1, node._context.identity.sign(said))
+        said = SuspensionReceipt(at.occasion.key_id, suspension_notices.notice_digest(at.notice), 1)
+        return wire.SuspendReply(1, node._context.identity.sign(said))
 
     node._verbs = {**node._verbs, "suspend": suspend}
 
@@ -518,8 +509,8 @@ ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _accept_any_notic
 
 
 def strangers_suspension(user_id: str, key_id: str) -> wire.Suspend:
-    """A suspension by somebody who had no session and has no share."""
-    at = wire.Occasion(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
+    """Return a suspension by a stranger, who had no session and has no share."""
+    at = wire.AbortedSession(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
     return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES}, "ed25519")
 
 
@@ -540,7 +531,7 @@ def _believe_other_nodes_votes(service: LocalService) -> None:
 
 
 class _AlwaysOpen:
-    """Takes every session for one that is still in the books."""
+    """Table of sessions in which every session is still open."""
 
     def __init__(self, honest: Any) -> None:
         self._honest = honest
@@ -578,7 +569,7 @@ def _end_turns_on_request(service: LocalService) -> None:
 
 
 class _IntroducesOnce(NodeIntroduction):
-    """Introduces the MPC nodes at the start and never again, whatever came of it."""
+    """Introduction of the MPC nodes at the start and never again, even if it failed."""
 
     async def ensure_introduced(self) -> None:
         if not self.start_is_over:

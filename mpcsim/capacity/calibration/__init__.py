@@ -1,4 +1,4 @@
-"""Costs from measurement: the real service under several loads on this machine."""
+"""Calibration: service demands from measurements of the real service on this machine."""
 
 from mpcsim.capacity.calibration.calibrating import MINUTES, calibrate
 

@@ -1,10 +1,10 @@
-"""The real service under several loads on this machine, and the costs that follow.
+"""Calibration: the real service under several loads on this machine, and the costs that follow.
 
-Three services run side by side, one of them at a time under load: as it is, which gives the
-processor time of each part for each call; with meters (``mpcsim.service.web.meter``), which tell
-how it is divided among messages; and with meters that look for curve arithmetic. Loads take turns
-in short measurements, again and again, so that what else the machine does meets all of them alike;
-and all times are in units of the machine's own speed, from a piece of Python before and after each.
+Three services run side by side, one of them at a time under load: unmodified, which gives the CPU
+time of each part for each call; with meters (``mpcsim.service.web.meter``), which divide it among
+messages; and with meters that also time curve arithmetic. Loads alternate in short measurements,
+repeatedly, so that other activity of the machine meets all of them alike; all times are in units of
+the machine's own speed, from a piece of Python before and after each.
 """
 
 from __future__ import annotations
@@ -25,92 +25,95 @@ from typing import Final, Self
 import numpy as np
 
 from mpcsim.capacity.calibration import reading
-from mpcsim.capacity.calibration.fitting import Fit, Observed, fit, stages
+from mpcsim.capacity.calibration.fitting import Fit, Observations, fit, stages
 from mpcsim.capacity.calibration.measuring import (
     KERNEL,
-    Measured,
+    Measurement,
     Service,
-    measuring,
-    metered,
+    meter_environment,
+    run_measured_service,
 )
+from mpcsim.capacity.calibration.prediction import Load, handling_parts
 from mpcsim.capacity.calibration.reading import Samples
-from mpcsim.capacity.calibration.twin import Load, handled
 from mpcsim.capacity.model.costs import Costs
-from mpcsim.capacity.model.operations import ANSWERED
+from mpcsim.capacity.model.operations import RESPONSE
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import OPERATIONS
-from mpcsim.capacity.recording import recorded
+from mpcsim.capacity.recording import record_operation
 from mpcsim.errors import UsageError, unknown
 
-Tell = Callable[[str, float], None]
-"""Hears what is being done, and which part of it is."""
+ProgressReport = Callable[[str, float], None]
+"""Callback: what is being done, and which share of all is done."""
 
 MINUTES: Final = 6.0
-"""About how long loads take turns, by default."""
+"""Duration of the alternating loads by default."""
 IN_FLIGHT: Final = 32
-"""Of the saturated service."""
+"""Calls in flight of the saturated service."""
 LIGHT, MIDDLE, HEAVY, SATURATED, ALONE = "light", "middle", "heavy", "saturated", "one at a time"
 AT_A_TIME: Final = {ALONE: 1, "four at a time": 4, "twelve at a time": 12, SATURATED: IN_FLIGHT}
-"""Keys that are used again and again."""
+"""Closed workloads without think time: keys that are used again and again."""
 PARTS_OF_FULL: Final = {LIGHT: 0.3, MIDDLE: 0.6, HEAVY: 0.85}
-"""Rates, of the saturated one."""
+"""Open workloads: rates relative to the saturated throughput."""
 TWIN: Final = "twin"
-"""Beside the parts, what the twin says of all of them."""
+"""Label, beside the parts, of what the model predicts for all of them."""
 REST_S: Final = 2.0
 SHORT_S: Final = 2.5
-"""About how long each measurement takes."""
+"""Duration of each measurement."""
 FEW: Final = 6
-"""Calls of a measurement, at least."""
+"""Calls of a measurement at least."""
 _QUICK: Final = ("sign", "presigned", "validate/share")
-"""What is measured under all loads. The others compute for long, beside which turns are nothing."""
+"""Operations that are measured under all loads. The others compute for long: iterations hardly
+matter."""
 
 
 @dataclass
-class _Of:
-    """What was measured of an operation so far, by load."""
+class _OperationMeasurements:
+    """Measurements of an operation so far, by load."""
 
-    plain: defaultdict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
-    metered: defaultdict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
-    curves: list[Measured] = field(default_factory=list)
+    plain: defaultdict[str, list[Measurement]] = field(default_factory=lambda: defaultdict(list))
+    metered: defaultdict[str, list[Measurement]] = field(default_factory=lambda: defaultdict(list))
+    curves: list[Measurement] = field(default_factory=list)
 
     @property
     def per_s(self) -> float:
-        """Of the saturated service."""
+        """Saturated throughput."""
         return median(each.per_s for each in self.plain[SATURATED])
 
 
 def calibrate(
     operations: Iterable[str] = OPERATIONS,
     minutes: float = MINUTES,
-    tell: Tell = lambda what, done: None,
+    report: ProgressReport = lambda what, done: None,
 ) -> Costs:
     """Measure the costs of this service on this machine.
 
     Args:
         operations: of ``OPERATIONS``.
-        minutes: about how long it measures, once everything is ready; two rounds are made in any
-            case. Recording the operations, and fitting, come on top.
+        minutes: duration of the measurements, once everything is ready; at least two rounds are
+            made. Recording the operations, and fitting, are additional.
 
     Raises:
         UsageError: an unknown operation, no time, or the service does not start.
     """
     if not 0 < minutes < math.inf:
         raise UsageError(f"calibrate minutes is {minutes}: above 0, and finite")
-    with Calibration(operations, tell) as calibration:
+    with Calibration(operations, report) as calibration:
         began = time.monotonic()
         while True:
-            calibration.round(lambda: (time.monotonic() - began) / (60 * minutes))
+            calibration.measure_round(lambda: (time.monotonic() - began) / (60 * minutes))
             rounds = calibration.rounds
             passed = time.monotonic() - began
             if rounds >= 2 and passed * (rounds + 1) / rounds > 60 * minutes:
-                tell("fitting", 1.0)
+                report("fitting", 1.0)
                 return calibration.costs()
 
 
 class Calibration:
-    """One that goes on, round by round. A context manager, in which three services run."""
+    """Calibration in progress, round by round. A context manager, in which three services run."""
 
-    def __init__(self, operations: Iterable[str], tell: Tell = lambda what, done: None) -> None:
+    def __init__(
+        self, operations: Iterable[str], report: ProgressReport = lambda what, done: None
+    ) -> None:
         """
         Raises:
             UsageError: an unknown operation, or none.
@@ -122,29 +125,29 @@ class Calibration:
         if not names:
             raise UsageError("calibrate: no operations")
         self.rounds = 0
-        self._found = {name: _Of() for name in names}
-        self._tell = tell
+        self._found = {name: _OperationMeasurements() for name in names}
+        self._report = report
         self._opened: ExitStack
         self._running: ExitStack
         self._services: _Services
         self._machine: Speed
 
     def __enter__(self) -> Self:
-        """Start the services, and see what they do when nobody calls.
+        """Start the services, and measure them at rest.
 
         Raises:
             UsageError: they do not start.
         """
-        self._tell("recording the operations", 0.0)
+        self._report("recording the operations", 0.0)
         for name in self._found:
-            recorded(name)
+            record_operation(name)
         with ExitStack() as opened:
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-            self._tell("this machine's primitives", 0.0)
+            self._report("this machine's primitives", 0.0)
             self._machine = Speed.measured(str(folder))
             running = opened.enter_context(ExitStack())
             self._services = _Services(running, folder)
-            self._services.begin(self._found, self._tell)
+            self._services.measure_once(self._found, self._report)
             self._running, self._opened = running, opened.pop_all()
         return self
 
@@ -153,55 +156,59 @@ class Calibration:
 
     @property
     def service(self) -> Service:
-        """The one as it is, without meters."""
+        """Service without meters."""
         return self._services.plain
 
-    def round(self, done: Callable[[], float] = lambda: 0.0) -> None:
+    def measure_round(self, done: Callable[[], float] = lambda: 0.0) -> None:
         """Measure everything once more.
 
         Args:
-            done: which part of all rounds is over.
+            done: returns the share of all rounds that is over.
         """
         for name, of in self._found.items():
-            for what, measure in _measurements(self._services, name, of, self.rounds):
-                self._tell(f"round {self.rounds + 1}: {name}, {what}", min(done(), 0.99))
+            for what, measure in _round_measurements(self._services, name, of, self.rounds):
+                self._report(f"round {self.rounds + 1}: {name}, {what}", min(done(), 0.99))
                 measure()
         self.rounds += 1
 
     def costs(self) -> Costs:
-        """What follows from the rounds so far; at least one. The services are stopped: meters write
-        at the end."""
+        """Stop the services, whose meters then write, and return the costs of all rounds; at least
+        one."""
         self._running.close()
-        return _costs(self._found, self._services, self._machine)
+        return _fit_costs(self._found, self._services, self._machine)
 
 
 class _Services:
-    """The three of them."""
+    """Three services: unmodified, with meters, and with meters for curve arithmetic."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         self.folders = {"metered": folder / "metered", "curves": folder / "curves"}
         for each in self.folders.values():
             each.mkdir()
-        self.plain = stack.enter_context(measuring())
-        self.metered = stack.enter_context(measuring(metered(self.folders["metered"])))
-        curves = metered(self.folders["curves"], curves=True)
-        self.curves = stack.enter_context(measuring(curves))
+        self.plain = stack.enter_context(run_measured_service())
+        self.metered = stack.enter_context(
+            run_measured_service(meter_environment(self.folders["metered"]))
+        )
+        curves = meter_environment(self.folders["curves"], curves=True)
+        self.curves = stack.enter_context(run_measured_service(curves))
         self.rest: Mapping[str, float] = {}
-        """Processor time of the parts when nobody calls: milliseconds a second."""
+        """CPU time of the idle parts: milliseconds a second."""
 
-    def begin(self, found: Mapping[str, _Of], tell: Tell) -> None:
-        """What is measured once."""
+    def measure_once(
+        self, found: Mapping[str, _OperationMeasurements], report: ProgressReport
+    ) -> None:
+        """Make the measurements that are made once."""
         for name, of in found.items():
-            tell(f"{name}: how much of it is curve arithmetic", 0.0)
+            report(f"{name}: how much of it is curve arithmetic", 0.0)
             of.curves.append(self.curves.closed(name, 1, FEW))
-        tell("nobody calls", 0.0)
+        report("idle service", 0.0)
         before = self.plain.served.cpu_ms()
         time.sleep(REST_S)
         after = self.plain.served.cpu_ms()
         self.rest = {part: (after[part] - ms) / REST_S for part, ms in before.items()}
 
-    def samples(self, which: str, service: Service, of: Iterable[Measured]) -> Samples:
-        """What the meters have found in some measurements."""
+    def samples(self, which: str, service: Service, of: Iterable[Measurement]) -> Samples:
+        """Return the meters' samples of some measurements."""
         requests = {
             part: reading.read([self.folders[which] / f"{number}.jsonl"])
             for part, number in service.served.process_ids.items()
@@ -210,18 +217,18 @@ class _Services:
         return reading.samples(requests, service.served.addresses, windows)
 
 
-def _measurements(
-    services: _Services, name: str, of: _Of, nth: int
+def _round_measurements(
+    services: _Services, name: str, of: _OperationMeasurements, nth: int
 ) -> Iterable[tuple[str, Callable[[], None]]]:
-    """Of an operation in a round."""
+    """Yield the measurements of an operation in a round."""
 
-    def closed(service: Service, into: dict[str, list[Measured]], label: str, most: int) -> None:
+    def closed(service: Service, into: dict[str, list[Measurement]], label: str, most: int) -> None:
         known = of.plain[label] or of.plain[ALONE]
         per_s = known[-1].per_s if known else FEW / SHORT_S
         calls = max(FEW, 2 * most, round(per_s * SHORT_S))
         into[label].append(service.closed(name, most, calls))
 
-    def opened(service: Service, into: dict[str, list[Measured]], label: str) -> None:
+    def opened(service: Service, into: dict[str, list[Measurement]], label: str) -> None:
         per_s = of.per_s * PARTS_OF_FULL[label]
         calls = max(FEW, round(per_s * SHORT_S))
         into[label].append(service.open(name, per_s, calls, nth, keys=IN_FLIGHT))
@@ -241,36 +248,40 @@ def _measurements(
     yield f"{SATURATED}, with meters", partial(closed, *with_meters, SATURATED, IN_FLIGHT)
 
 
-# ---------------------------------------------------------------------- what follows
+# ---------------------------------------------------------------------- costs
 
 
-def _costs(found: Mapping[str, _Of], services: _Services, machine: Speed) -> Costs:
+def _fit_costs(
+    found: Mapping[str, _OperationMeasurements], services: _Services, machine: Speed
+) -> Costs:
     every = [m for of in found.values() for loads in of.plain.values() for m in loads]
     speed_us = median(each.speed_us for each in every)
-    kernel_ms = _kernel(found)
+    kernel_ms = _unaccounted_ms(found)
     cpu = {
-        name: _with_kernel(name, _cpu(of, speed_us, services.rest), kernel_ms)
+        name: _add_kernel_time(name, _cpu_per_call(of, speed_us, services.rest), kernel_ms)
         for name, of in found.items()
     }
-    observed = [_observed(name, of, services, cpu[name], speed_us) for name, of in found.items()]
+    observed = [_observe(name, of, services, cpu[name], speed_us) for name, of in found.items()]
     best = fit(observed, os.cpu_count() or 1)
     return Costs(
         {each.operation.name: stages(each, best) for each in observed},
         best.turn_ms,
-        _memory(found),
+        _memory_by_part(found),
         replace(machine, interpreter_us=round(speed_us, 2)),
         {each.operation.name: each.operation.digest for each in observed},
         best.cold_ms,
         best.cooling_ms,
         best.hop_ms,
         best.scheduling,
-        {name: _labelled(name, found[name], loads, best) for name, loads in cpu.items()},
+        {name: _label_loads(name, found[name], loads, best) for name, loads in cpu.items()},
     )
 
 
-def _cpu(of: _Of, speed_us: float, rest: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Processor time for each call, by load and part: medians of all rounds; without what the
-    processes take when nobody calls."""
+def _cpu_per_call(
+    of: _OperationMeasurements, speed_us: float, rest: Mapping[str, float]
+) -> dict[str, dict[str, float]]:
+    """Return CPU time for each call, by load and part: medians of all rounds, less what idle
+    processes take."""
     found = {}
     for label, measured in of.plain.items():
         found[label] = {
@@ -284,89 +295,89 @@ def _cpu(of: _Of, speed_us: float, rest: Mapping[str, float]) -> dict[str, dict[
     return found
 
 
-def _labelled(
-    name: str, of: _Of, cpu: Mapping[str, Mapping[str, float]], best: Fit
+def _label_loads(
+    name: str, of: _OperationMeasurements, cpu: Mapping[str, Mapping[str, float]], best: Fit
 ) -> dict[str, Mapping[str, float]]:
-    """By loads that say how many calls a second there were; with what the twin says of all parts
-    together, where it was fitted."""
+    """Return CPU times by loads with their throughput, and the model's prediction where it was
+    fitted."""
     rates = {label: median(each.per_s for each in measured) for label, measured in of.plain.items()}
-    loads = _loads(name, of)
+    loads = _fitted_loads(name, of)
     return {
         f"{label}, {rates[label]:.3g} a second": {
             **parts,
-            **({TWIN: best.said_ms[name, loads[label]]} if label in loads else {}),
+            **({TWIN: best.predicted_ms[name, loads[label]]} if label in loads else {}),
         }
         for label, parts in cpu.items()
     }
 
 
-def _loads(name: str, of: _Of) -> dict[str, Load]:
-    """What is fitted to."""
+def _fitted_loads(name: str, of: _OperationMeasurements) -> dict[str, Load]:
+    """Return the loads to which costs are fitted."""
     if OPERATIONS[name].verb not in _QUICK:
         return {ALONE: Load(1)}
     rates = {label: Load(per_s=of.per_s * part) for label, part in PARTS_OF_FULL.items()}
     return {**rates, **{label: Load(most) for label, most in AT_A_TIME.items()}}
 
 
-def _kernel(found: Mapping[str, _Of]) -> float:
-    """What the kernel does for a message and has in nobody's account.
+def _unaccounted_ms(found: Mapping[str, _OperationMeasurements]) -> float:
+    """Return the CPU time of a message that Linux accounts to no process.
 
-    From the saturated service: there, others have the least room; and what they do is counted, too,
-    if their processes end meanwhile. So it is the least of all that was measured.
+    It is the least of the measurements of the saturated service, where other programs have the
+    least room; their time is counted, too, if their processes end meanwhile.
     """
     every = [
-        each.cpu_ms[KERNEL] / len(handled(recorded(name)))
+        each.cpu_ms[KERNEL] / len(handling_parts(record_operation(name)))
         for name, of in found.items()
         for each in of.plain.get(SATURATED, [])
     ]
     return max(0.0, min(every, default=0.0))
 
 
-def _observed(
+def _observe(
     name: str,
-    of: _Of,
+    of: _OperationMeasurements,
     services: _Services,
     cpu: Mapping[str, Mapping[str, float]],
     speed_us: float,
-) -> Observed:
-    operation = recorded(name)
-    pooled = _pooled(
+) -> Observations:
+    operation = record_operation(name)
+    pooled = _pool_samples(
         [
             services.samples("metered", services.metered, measured)
             for measured in of.metered.values()
         ]
     )
     curves = services.samples("curves", services.curves, of.curves)
-    parts = handled(operation)
-    missing = [each for each in parts if each != ANSWERED and each not in pooled.of]
+    parts = handling_parts(operation)
+    missing = [each for each in parts if each != RESPONSE and each not in pooled.by_message]
     if missing:
         raise UsageError(f"{name}: the meters have nothing about {', '.join(missing)}")
     metered_stages = {
-        message: pooled.stages(message, curves) for message in parts if message != ANSWERED
+        message: pooled.stages(message, curves) for message in parts if message != RESPONSE
     }
-    turns = OPERATIONS[name].verb in _QUICK
-    loads = _loads(name, of)
+    is_quick = OPERATIONS[name].verb in _QUICK
+    loads = _fitted_loads(name, of)
     spent = {load: cpu[label] for label, load in loads.items()}
-    slow = median([each.percentile(50) for each in of.plain[LIGHT]]) if turns else 0.0
-    medians = {loads[LIGHT]: slow} if turns else {}
-    per_s = _per_s(of, speed_us) if turns else {}
-    return Observed(operation, spent, metered_stages, turns, medians, per_s)
+    slow = median([each.percentile(50) for each in of.plain[LIGHT]]) if is_quick else 0.0
+    medians = {loads[LIGHT]: slow} if is_quick else {}
+    per_s = _per_s(of, speed_us) if is_quick else {}
+    return Observations(operation, spent, metered_stages, is_quick, medians, per_s)
 
 
-def _per_s(of: _Of, speed_us: float) -> dict[Load, float]:
-    """Calls a second with so many at a time: medians of all rounds."""
+def _per_s(of: _OperationMeasurements, speed_us: float) -> dict[Load, float]:
+    """Return the throughput of closed workloads: medians of all rounds."""
     return {
         Load(most): median(each.per_s * each.speed_us for each in of.plain[label]) / speed_us
         for label, most in AT_A_TIME.items()
     }
 
 
-def _pooled(each: Sequence[Samples]) -> Samples:
-    """All samples together; those of each load stretched so that they have the same mean."""
-    names = dict.fromkeys(name for samples in each for name in samples.of)
+def _pool_samples(each: Sequence[Samples]) -> Samples:
+    """Return all samples together; those of each load are scaled to the same mean."""
+    names = dict.fromkeys(name for samples in each for name in samples.by_message)
     found = {}
     for name in names:
-        tables = [samples.of[name] for samples in each if name in samples.of]
+        tables = [samples.by_message[name] for samples in each if name in samples.by_message]
         mean = np.mean([table.mean(axis=0) for table in tables], axis=0)
         factors = [
             np.divide(mean, table.mean(axis=0), out=np.ones_like(mean), where=mean > 0)
@@ -376,30 +387,32 @@ def _pooled(each: Sequence[Samples]) -> Samples:
             [table * factor for table, factor in zip(tables, factors, strict=True)]
         )
     handled_at = {name: part for samples in each for name, part in samples.handled_at.items()}
-    turns = {
-        name: [taken for samples in each for taken in samples.turns.get(name, ())] for name in names
+    iterations = {
+        name: [taken for samples in each for taken in samples.iterations.get(name, ())]
+        for name in names
     }
-    return Samples(found, handled_at, turns)
+    return Samples(found, handled_at, iterations)
 
 
-def _with_kernel(
+def _add_kernel_time(
     name: str, cpu: Mapping[str, Mapping[str, float]], kernel_ms: float
 ) -> dict[str, dict[str, float]]:
-    """With what the kernel does for nobody: as much for each message that a part handles."""
-    at = list(handled(recorded(name)).values())
+    """Return CPU times with unaccounted time added: equal shares for each message that a part
+    handles."""
+    at = list(handling_parts(record_operation(name)).values())
     return {
         load: {part: ms + kernel_ms * at.count(part) for part, ms in parts.items()}
         for load, parts in cpu.items()
     }
 
 
-def _memory(found: Mapping[str, _Of]) -> dict[str, tuple[float, float]]:
-    """Of each part: at rest, and for each call under way."""
+def _memory_by_part(found: Mapping[str, _OperationMeasurements]) -> dict[str, tuple[float, float]]:
+    """Return the memory of each part: at rest, and for each call in flight."""
     every = [m for of in found.values() for loads in of.plain.values() for m in loads]
     full = [m for of in found.values() for m in of.plain.get(SATURATED, [])]
     memory = {}
     for part in every[0].idle_mb:
         rest = min(each.idle_mb[part] for each in every)
-        grows = [(each.most_mb[part] - each.idle_mb[part]) / IN_FLIGHT for each in full]
+        grows = [(each.peak_mb[part] - each.idle_mb[part]) / IN_FLIGHT for each in full]
         memory[part] = (rest, max([0.0, *grows]))
     return memory

@@ -1,6 +1,5 @@
-"""Callers of a real service: keys, and what each operation asks for with them, over connections
-that are kept alive. Requests are bytes, so that what is timed is the service, hardly its callers.
-"""
+"""Callers of a real service over persistent connections, with keys and requests for each operation.
+Requests are plain bytes, so that mostly the service is timed, hardly its callers."""
 
 from __future__ import annotations
 
@@ -23,31 +22,31 @@ PASSWORD: Final = "correct horse battery staple"
 
 @dataclass
 class Key:
-    """A user's key, ready for use."""
+    """Key of a user, ready for use."""
 
     token: str
     curve: str
     record: dict[str, str] = field(repr=False)
     presignatures: list[str] = field(default_factory=list, repr=False)
 
-    def stored(self) -> dict[str, Any]:
-        """What every request has to say about the key."""
+    def request_fields(self) -> dict[str, Any]:
+        """Return the fields of the key in every request."""
         fields = {name: self.record[name] for name in ("key_id", "encrypted_share", "secret_store")}
         return {**fields, "curve": self.curve}
 
-    def signing(self, n: int) -> dict[str, Any]:
-        """Body of the n-th signing request; with a presignature if there is one left."""
+    def signing_request(self, n: int) -> dict[str, Any]:
+        """Return the body of the n-th signing request; with a presignature if one is left."""
         message = hashlib.sha256(f"payment {n}".encode()).hexdigest()
         with_one = {"presignatures": [self.presignatures.pop()]} if self.presignatures else {}
-        return {**self.stored(), "message": message, **with_one}
+        return {**self.request_fields(), "message": message, **with_one}
 
 
-def asked(operation: str, key: Key, n: int) -> tuple[str, dict[str, Any]]:
-    """Path and body of a request.
+def build_request(operation: str, key: Key, n: int) -> tuple[str, dict[str, Any]]:
+    """Return path and body of a request.
 
     Args:
         operation: of ``OPERATIONS``.
-        n: another one for every signature.
+        n: a different number for every signature.
 
     Raises:
         UsageError: a presigned signature without presignatures.
@@ -58,21 +57,21 @@ def asked(operation: str, key: Key, n: int) -> tuple[str, dict[str, Any]]:
         case "sign" | "presigned":
             if (verb == "presigned") != bool(key.presignatures):
                 raise UsageError(f"{operation}: {len(key.presignatures)} presignatures at hand")
-            return path, {**key.signing(n), **asks.chosen}
+            return path, {**key.signing_request(n), **asks.signer_field}
         case "presign":
-            return path, {**key.stored(), "count": PRESIGNATURES}
+            return path, {**key.request_fields(), "count": PRESIGNATURES}
         case "generate":
             return path, {"curve": key.curve, "password": PASSWORD}
         case "recover":
-            return path, {**key.stored(), "password": PASSWORD}
+            return path, {**key.request_fields(), "password": PASSWORD}
         case "validate/password":
             return path, {"password": PASSWORD, "secret_store": key.record["secret_store"]}
     fields = {name: key.record[name] for name in ("encrypted_share", "secret_store")}
     return path, fields
 
 
-def heard(operation: str, key: Key, answer: Mapping[str, Any]) -> None:
-    """Keep what an answer gives the caller to keep."""
+def store_response(operation: str, key: Key, answer: Mapping[str, Any]) -> None:
+    """Store what a response gives the caller to keep."""
     verb = OPERATIONS[operation].verb
     if verb == "presign":
         key.presignatures.extend(answer["presignatures"])
@@ -81,7 +80,7 @@ def heard(operation: str, key: Key, answer: Mapping[str, Any]) -> None:
 
 
 def post(address: str, path: str, token: str, document: Mapping[str, Any]) -> bytes:
-    """A request with a JSON body."""
+    """Return an HTTP request with a JSON body."""
     body = json.dumps(document).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {urlsplit(address).netloc}\r\n"
@@ -92,7 +91,7 @@ def post(address: str, path: str, token: str, document: Mapping[str, Any]) -> by
 
 
 class Answer:
-    """Collects an answer, for httptools."""
+    """Response parser, for httptools."""
 
     def __init__(self) -> None:
         self.parser = httptools.HttpResponseParser(self)
@@ -111,7 +110,7 @@ class Answer:
 
 
 class Callers:
-    """Connections to a node, each with one request at a time; as many as are needed at once."""
+    """Persistent connections to a node, each with one request at a time, opened as needed."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -121,7 +120,7 @@ class Callers:
     async def post(
         self, path: str, token: str, document: Mapping[str, Any]
     ) -> tuple[int, dict[str, Any]]:
-        """Status and body of the answer.
+        """Send a request, and return status and body of the response.
 
         Raises:
             UsageError: the node cannot be reached, or closes the connection.
@@ -130,7 +129,7 @@ class Callers:
         return status, json.loads(body)
 
     async def exchange(self, request: bytes) -> tuple[int, bytes]:
-        """The same for a request that is made already."""
+        """Send a request that is ready as bytes, and return status and body."""
         while self._idle and self._idle[-1].lost:
             self._idle.pop()
         connection = self._idle.pop() if self._idle else await self._open()
@@ -151,7 +150,7 @@ class Callers:
         return made
 
     def close(self) -> None:
-        """Close all connections; the next requests open others."""
+        """Close all connections; the next requests open new ones."""
         for connection in self._all:
             connection.close()
         self._all.clear()

@@ -1,6 +1,6 @@
-"""A real service under load: how long its calls take, and what they cost its processes.
+"""Load generator for a real service: latencies of its calls, and CPU time of its processes.
 
->>> with measuring() as service:
+>>> with run_measured_service() as service:
 ...     full = service.closed("sign secp256k1", in_flight=32, calls=1000)
 ...     half = service.open("sign secp256k1", full.per_s / 2, calls=1000, seed=1)
 >>> half.percentile(99), half.cpu_ms["node"]
@@ -21,12 +21,12 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.calibration.callers import Callers, Key, asked, heard
+from mpcsim.capacity.calibration.callers import Callers, Key, build_request, store_response
 from mpcsim.capacity.calibration.service import (
-    Served,
+    ServiceProcesses,
     all_processes_ms,
     busy_ms,
-    served,
+    run_service,
 )
 from mpcsim.capacity.model.speed import interpreter_us
 from mpcsim.capacity.model.workload import OPERATIONS
@@ -39,54 +39,55 @@ T = TypeVar("T")
 CALLER: Final = "caller"
 KERNEL: Final = "kernel"
 WARM_UP: Final = 0.1
-"""Part of the calls that come before those that count."""
+"""Calls before those that count, relative to them."""
 KEYS: Final = 64
-"""In use at a rate, by default."""
+"""Keys in use at a rate by default."""
 LOOK_S: Final = 0.1
-"""Between two looks at the memory."""
+"""Interval between samples of the memory."""
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What became of the calls of one measurement."""
+class Measurement:
+    """Results of the calls of one measurement."""
 
     operation: str
     load: str
-    """``32 at a time``, or ``80.0 a second``."""
+    """Load as text: ``32 at a time``, or ``80.0 a second``."""
     latencies_ms: NDArray[np.float64] = field(repr=False)
-    """Of each call, from when it was due."""
+    """Latency of each call, from when it was due."""
     errors: int
     """Calls without a good answer; they are not among the latencies."""
     seconds: float
     cpu_ms: Mapping[str, float]
-    """Processor time for each call: of the parts, of the callers, and of the kernel for nobody."""
+    """CPU time for each call: of the parts, of the callers, and of the kernel (accounted to no
+    process)."""
     idle_mb: Mapping[str, float]
-    """Memory of the parts before,"""
-    most_mb: Mapping[str, float]
-    """and the most of it meanwhile."""
+    """Memory of the parts before."""
+    peak_mb: Mapping[str, float]
+    """Largest memory of the parts meanwhile."""
     speed_us: float
-    """What the machine took for a piece of Python just before and after."""
+    """Time of a piece of Python just before and after."""
     window_s: tuple[float, float]
-    """From when to when, by the monotonic clock."""
+    """Beginning and end, by the monotonic clock."""
 
     @property
     def per_s(self) -> float:
-        """Calls a second."""
+        """Throughput."""
         return len(self.latencies_ms) / self.seconds
 
     @property
     def in_flight(self) -> float:
-        """Calls under way, on average."""
+        """Mean calls in flight."""
         return float(self.latencies_ms.sum()) / 1000 / self.seconds
 
     def percentile(self, q: float) -> float:
-        """Of the latencies, in milliseconds."""
+        """Return a percentile of the latencies (ms)."""
         return float(np.percentile(self.latencies_ms, q))
 
 
 @contextmanager
-def measuring(environment: Mapping[str, str] = {}) -> Iterator[Service]:
-    """A service of four processes and its callers in this one; all is stopped at the end.
+def run_measured_service(environment: Mapping[str, str] = {}) -> Iterator[Service]:
+    """Run a service of four processes, with its callers in this one, for the length of a block.
 
     Args:
         environment: variables of the service's processes.
@@ -95,62 +96,63 @@ def measuring(environment: Mapping[str, str] = {}) -> Iterator[Service]:
         UsageError: it does not start.
     """
     loop = lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())  # noqa: E731
-    # Of all selectors, this one alone keeps times to less than a millisecond.
-    with served(environment) as service, asyncio.Runner(loop_factory=loop) as runner:
+    # Only this selector has timeouts finer than a millisecond.
+    with run_service(environment) as service, asyncio.Runner(loop_factory=loop) as runner:
         made = Service(service, runner)
         yield made
 
 
-def metered(folder: Path, *, curves: bool = False) -> dict[str, str]:
-    """The environment of a service whose meters write into a folder, at its end.
+def meter_environment(folder: Path, *, curves: bool = False) -> dict[str, str]:
+    """Return the environment of a service whose meters write into a folder when it stops.
 
     Args:
-        curves: they look for curve arithmetic, too.
+        curves: whether they time curve arithmetic, too.
     """
     return {VARIABLE: str(folder)} | ({CURVES_VARIABLE: "1"} if curves else {})
 
 
 class Service:
-    """One that is measured."""
+    """Service under measurement."""
 
-    def __init__(self, served: Served, runner: asyncio.Runner) -> None:
-        self.served = served
-        self.callers = Callers(served.address)
+    def __init__(self, run_service: ServiceProcesses, runner: asyncio.Runner) -> None:
+        self.served = run_service
+        self.callers = Callers(run_service.address)
         self._runner = runner
         self._keys: dict[str, list[Key]] = defaultdict(list)
         self._numbers = 0
 
     # ------------------------------------------------------------------ measurements
 
-    def closed(self, operation: str, in_flight: int, calls: int) -> Measured:
-        """So many keys, each of which is used again as soon as the answer is there.
+    def closed(self, operation: str, in_flight: int, calls: int) -> Measurement:
+        """Measure a closed workload without think time: each of ``in_flight`` keys is used again at
+        once.
 
         Raises:
             UsageError: unknown operation, or preparing calls fail.
         """
-        keys = self._prepared(operation, in_flight, calls)
+        keys = self._prepare_keys(operation, in_flight, calls)
         return self._run(self._closed(operation, keys, in_flight, calls))
 
     def open(
         self, operation: str, per_s: float, calls: int, seed: int, *, keys: int = KEYS
-    ) -> Measured:
-        """Calls that come at a rate, independently of each other (Poisson).
+    ) -> Measurement:
+        """Measure an open workload: Poisson arrivals.
 
         Args:
-            keys: that are used in turn. If none is free, a call waits until one is.
+            keys: used in turn. If none is free, a call waits until one is.
 
         Raises:
             UsageError: as ``closed``.
         """
-        ready = self._prepared(operation, min(keys, calls), calls)
+        ready = self._prepare_keys(operation, min(keys, calls), calls)
         gaps = generator(seed, "load").exponential(1 / per_s, round(calls * (1 + WARM_UP)))
         return self._run(self._open(operation, ready, per_s, np.cumsum(gaps)))
 
     async def _closed(
         self, operation: str, keys: deque[Key], in_flight: int, calls: int
-    ) -> Measured:
+    ) -> Measurement:
         warm = max(in_flight, round(calls * WARM_UP))
-        watch = _Watch(self.served, operation, f"{in_flight} at a time", warm, calls)
+        watch = _MeasurementWindow(self.served, operation, f"{in_flight} at a time", warm, calls)
 
         async def caller() -> None:
             while not watch.over:
@@ -160,72 +162,74 @@ class Service:
                 keys.append(key)
                 watch.note(due, ok)
 
-        return await watch.see([caller() for _ in range(in_flight)])
+        return await watch.run_load([caller() for _ in range(in_flight)])
 
     async def _open(
         self, operation: str, keys: deque[Key], per_s: float, due: NDArray[np.float64]
-    ) -> Measured:
+    ) -> Measurement:
         calls = round(len(due) / (1 + WARM_UP))
-        watch = _Watch(self.served, operation, f"{per_s:.4g} a second", len(due) - calls, calls)
+        watch = _MeasurementWindow(
+            self.served, operation, f"{per_s:.4g} a second", len(due) - calls, calls
+        )
         began = time.monotonic()
         free = asyncio.Semaphore(len(keys))
 
-        async def one(at: float) -> None:
+        async def call(at: float) -> None:
             async with free:
                 key = keys.popleft()
                 ok = await self._call(operation, key)
                 keys.append(key)
             watch.note(at, ok)
 
-        async def all_of_them() -> None:
+        async def arrivals() -> None:
             async with asyncio.TaskGroup() as group:
                 for each in due:
                     if (left := began + each - time.monotonic()) > 0:
                         await asyncio.sleep(left)
-                    group.create_task(one(began + each))
+                    group.create_task(call(began + each))
 
-        return await watch.see([all_of_them()])
+        return await watch.run_load([arrivals()])
 
     async def _call(self, operation: str, key: Key) -> bool:
         self._numbers += 1
-        path, body = asked(operation, key, self._numbers)
+        path, body = build_request(operation, key, self._numbers)
         status, answer = await self.callers.post(path, key.token, body)
         if status == 200:
-            heard(operation, key, answer)
+            store_response(operation, key, answer)
         return status == 200 and answer.get("result") is not False
 
-    # ------------------------------------------------------------------ before
+    # ------------------------------------------------------------------ preparation
 
-    def _prepared(self, operation: str, keys: int, calls: int) -> deque[Key]:
-        """Keys that an operation can be asked for with."""
+    def _prepare_keys(self, operation: str, keys: int, calls: int) -> deque[Key]:
+        """Return keys with which an operation can be asked for."""
         if operation not in OPERATIONS:
             raise UsageError(f"unknown operation {operation!r}")
         verb, curve, _ = OPERATIONS[operation]
         if verb == "generate":
-            # Each for a user who has none.
+            # Each key needs a user without one.
             count = 2 * keys + round(calls * (1 + WARM_UP))
             return deque(Key(self._token(), curve, {}) for _ in range(count))
         curve = curve or "secp256k1"
         have = self._keys[curve]
         while len(have) < keys:
             key = Key(self._token(), curve, {})
-            self._run(self._must(f"generate {curve}", key))
+            self._run(self._call_or_fail(f"generate {curve}", key))
             have.append(key)
         for key in have:
             key.presignatures.clear()
         if verb == "presigned":
-            # Whoever is answered sooner uses more.
+            # Keys that are answered sooner use more.
             each = 2 * round(calls * (1 + WARM_UP)) // keys + 16
             for key in have[:keys]:
                 while len(key.presignatures) < each:
-                    self._run(self._must(f"presign {curve}", key))
+                    self._run(self._call_or_fail(f"presign {curve}", key))
         return deque(have[:keys])
 
     def _token(self) -> str:
         self._numbers += 1
         return self.served.token(f"user-{self._numbers}")
 
-    async def _must(self, operation: str, key: Key) -> None:
+    async def _call_or_fail(self, operation: str, key: Key) -> None:
         if not await self._call(operation, key):
             raise UsageError(f"{operation}: the service refuses it")
 
@@ -234,29 +238,31 @@ class Service:
             try:
                 return await work
             finally:
-                # The node closes what is idle for long, and until the next time nobody notices.
+                # The node closes idle connections, which only the next request would notice.
                 self.callers.close()
 
         return self._runner.run(alone())
 
 
-class _Watch:
-    """Looks at the clocks when the first call that counts begins, and when the last one ends."""
+class _MeasurementWindow:
+    """Window of the calls that count: reads all clocks at its beginning and end."""
 
-    def __init__(self, served: Served, operation: str, load: str, warm: int, calls: int) -> None:
-        self._served = served
+    def __init__(
+        self, run_service: ServiceProcesses, operation: str, load: str, warm: int, calls: int
+    ) -> None:
+        self._served = run_service
         self._named = operation, load
         self._warm, self._calls = warm, calls
         self._count = 0
         self._errors = 0
         self._latencies: list[float] = []
-        self._idle = self._most = served.resident_mb()
+        self._idle = self._most = run_service.resident_mb()
         self._began: _Clocks
         self._ended: _Clocks
         self.over = False
 
     def note(self, due: float, ok: bool) -> None:
-        """A call has its answer."""
+        """Record the end of a call."""
         now = time.monotonic()
         self._count += 1
         if self._warm < self._count <= self._warm + self._calls:
@@ -264,19 +270,19 @@ class _Watch:
                 self._latencies.append((now - due) * 1000)
             else:
                 self._errors += 1
-        # Looking at all processes takes a while: it is left out of what is measured.
+        # Reading the clocks of all processes takes a while, which is not measured.
         if self._count == self._warm:
-            nobodys = busy_ms() - all_processes_ms()
-            self._began = _Clocks.now(self._served, nobodys)
+            unaccounted_ms = busy_ms() - all_processes_ms()
+            self._began = _Clocks.now(self._served, unaccounted_ms)
         elif self._count == self._warm + self._calls:
             ended = _Clocks.now(self._served)
-            self._ended = replace(ended, nobodys_ms=busy_ms() - all_processes_ms())
+            self._ended = replace(ended, unaccounted_ms=busy_ms() - all_processes_ms())
             self.over = True
 
-    async def see(self, work: list[Coroutine[Any, Any, None]]) -> Measured:
-        """Run all of it."""
+    async def run_load(self, work: list[Coroutine[Any, Any, None]]) -> Measurement:
+        """Run the load."""
         before_us = interpreter_us()
-        looking = asyncio.create_task(self._look())
+        looking = asyncio.create_task(self._watch_memory())
         try:
             async with asyncio.TaskGroup() as group:
                 for each in work:
@@ -286,19 +292,19 @@ class _Watch:
         after_us = interpreter_us()
         began, ended, calls = self._began, self._ended, self._calls
         cpu = {name: (ended.cpu_ms[name] - ms) / calls for name, ms in began.cpu_ms.items()}
-        return Measured(
+        return Measurement(
             *self._named,
             np.array(self._latencies),
             self._errors,
             ended.at_s - began.at_s,
-            cpu | {KERNEL: (ended.nobodys_ms - began.nobodys_ms) / calls},
+            cpu | {KERNEL: (ended.unaccounted_ms - began.unaccounted_ms) / calls},
             self._idle,
             self._most,
             (before_us + after_us) / 2,
             (began.at_s, ended.at_s),
         )
 
-    async def _look(self) -> None:
+    async def _watch_memory(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
             now = self._served.resident_mb()
@@ -309,10 +315,10 @@ class _Watch:
 class _Clocks:
     at_s: float
     cpu_ms: Mapping[str, float]
-    nobodys_ms: float
-    """What cores were busy with that is in no process's account."""
+    unaccounted_ms: float
+    """Busy time of the cores that is accounted to no process."""
 
     @classmethod
-    def now(cls, served: Served, nobodys_ms: float = 0.0) -> _Clocks:
-        cpu = served.cpu_ms() | {CALLER: time.process_time() * 1000}
-        return cls(time.monotonic(), cpu, nobodys_ms)
+    def now(cls, run_service: ServiceProcesses, unaccounted_ms: float = 0.0) -> _Clocks:
+        cpu = run_service.cpu_ms() | {CALLER: time.process_time() * 1000}
+        return cls(time.monotonic(), cpu, unaccounted_ms)

@@ -1,4 +1,4 @@
-"""Costs of handling each message, from what the servers' ``mpcsim.service.web.meter`` wrote.
+"""Samples of the handling of each message, from the records of ``mpcsim.service.web.meter``.
 
 Requests of one call have the same id in all processes. So the n-th request with it at the gateway
 is the graph's n-th from node to gateway, and so on.
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.capacity.model.costs import LATER, Kind, Stage
-from mpcsim.capacity.model.operations import ASKED
-from mpcsim.service.web.meter import Part
+from mpcsim.capacity.model.operations import REQUEST
+from mpcsim.service.web.meter import RequestPart
 
-COLUMNS: Final = tuple(each.name for each in fields(Part) if each.type == "int")
-"""Of what a meter says about a part of a request."""
+COLUMNS: Final = tuple(each.name for each in fields(RequestPart) if each.type == "int")
+"""Columns of a meter's record about a part of a request."""
 _STAGES: Final[tuple[tuple[str, Kind, str], ...]] = (
     ("loop", "loop", "loop_curve"),
     ("loop_disk", "loop disk", ""),
@@ -31,63 +31,65 @@ _STAGES: Final[tuple[tuple[str, Kind, str], ...]] = (
     ("after", "loop", "loop_curve"),
     ("later", LATER, "loop_curve"),
 )
-"""In the order in which a message is handled: columns, kinds, the columns of their curve
+"""Stages in the order of the handling of a message: columns, kinds, columns of their curve
 arithmetic."""
 SELDOM_MS: Final = 1e-3
-"""What takes less on average is nothing."""
+"""Mean time below which a stage is left out."""
 
 
 class Request(NamedTuple):
-    """What a server did about one."""
+    """Record of a request at a server."""
 
     call: str
     began_s: float
     parts: list[tuple[str, NDArray[np.float64]]]
-    """What made it go on, and milliseconds by ``COLUMNS``."""
-    turns: list[NDArray[np.float64]]
-    """Of each part: milliseconds of the event loop's turns."""
+    """Parts of its handling: their cause, and milliseconds by ``COLUMNS``."""
+    iterations: list[NDArray[np.float64]]
+    """Milliseconds of the event-loop iterations of each part."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """What handling messages has cost: a row for each time, in milliseconds, by ``COLUMNS``."""
+    """Samples of the handling of messages: a row for each time (ms), by ``COLUMNS``."""
 
-    of: Mapping[str, NDArray[np.float64]]
-    """By message."""
+    by_message: Mapping[str, NDArray[np.float64]]
+    """Samples by message."""
     handled_at: Mapping[str, str]
-    """The part that handled it."""
-    turns: Mapping[str, Sequence[NDArray[np.float64]]] = field(default_factory=dict)
-    """What the column ``loop`` of each row consists of: some turns of the event loop."""
+    """Part that handled a message."""
+    iterations: Mapping[str, Sequence[NDArray[np.float64]]] = field(default_factory=dict)
+    """Event-loop iterations of which the column ``loop`` of each row consists."""
 
     def stages(self, message: str, curves: Samples) -> tuple[Stage, ...]:
-        """What a message's handling consists of.
+        """Return the stages of the handling of a message.
 
         Args:
-            curves: from meters that looked for curve arithmetic. Their times are too long, but for
-                that of the libraries.
+            curves: samples with curve arithmetic. These meters slow everything but the libraries,
+                so that only the libraries' times are used.
         """
         found = []
         for column, kind, curve in _STAGES:
             samples = self._column(message, column)
             if not samples.size or samples.mean() < SELDOM_MS:
                 continue
-            share = self._share(message, curve, curves)
-            each = self._turns(message, samples) if column == "loop" else (samples,)
-            found += [Stage.of(kind, ms, share) for ms in each]
+            share = self._curve_share(message, curve, curves)
+            each = self._iterations(message, samples) if column == "loop" else (samples,)
+            found += [Stage.from_samples(kind, ms, share) for ms in each]
         return tuple(found)
 
-    def _turns(self, message: str, samples: NDArray[np.float64]) -> Iterable[NDArray[np.float64]]:
-        """Of the event loop, one after the other: as in those handlings that had as many as most,
-        and together as long as on average."""
-        every = self.turns.get(message, ())
+    def _iterations(
+        self, message: str, samples: NDArray[np.float64]
+    ) -> Iterable[NDArray[np.float64]]:
+        """Return samples of each event-loop iteration: of handlings with the most frequent number
+        of them, scaled to the mean of all."""
+        every = self.iterations.get(message, ())
         if not every:
             return (samples,)
         usual, _ = Counter(map(len, every)).most_common(1)[0]
-        some = np.array([turns for turns in every if len(turns) == usual])
+        some = np.array([iterations for iterations in every if len(iterations) == usual])
         spent = some.sum()
         return some.T * (samples.mean() * len(some) / spent) if spent else (samples,)
 
-    def _share(self, message: str, curve: str, curves: Samples) -> float:
+    def _curve_share(self, message: str, curve: str, curves: Samples) -> float:
         if not curve:
             return 0.0
         kind = curve.partition("_")[0]
@@ -97,12 +99,12 @@ class Samples:
         return min(1.0, float(times.mean()) / spent) if times.size and spent else 0.0
 
     def _column(self, message: str, name: str) -> NDArray[np.float64]:
-        rows = self.of.get(message, np.zeros((0, len(COLUMNS))))
+        rows = self.by_message.get(message, np.zeros((0, len(COLUMNS))))
         return rows[:, COLUMNS.index(name)]
 
 
 def read(files: Iterable[Path]) -> list[Request]:
-    """All that a process's meter wrote."""
+    """Return all records of a process's meter."""
     found = []
     for path in files:
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -117,11 +119,11 @@ def samples(
     address_of: Mapping[str, str],
     windows: Iterable[tuple[float, float]],
 ) -> Samples:
-    """What messages cost in calls that began in one of some windows of time.
+    """Return the samples of messages in calls that began in one of some intervals.
 
     Args:
         requests: by part (``node``, ``gateway``, ...).
-        address_of: where each part was reached.
+        address_of: address of each part.
     """
     within = list(windows)
     calls = {
@@ -130,14 +132,14 @@ def samples(
         if any(began <= request.began_s < ended for began, ended in within)
     }
     found: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
-    turns: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
+    iterations: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
     handled_at: dict[str, str] = {}
 
     def add(
         message: str, part: str, spent: NDArray[np.float64], taken: NDArray[np.float64]
     ) -> None:
         found[message].append(spent)
-        turns[message].append(taken)
+        iterations[message].append(taken)
         handled_at[message] = part
 
     for part, each in requests.items():
@@ -151,8 +153,8 @@ def samples(
             requests_so_far[request.call] += 1
             nth = requests_so_far[request.call]
             (_, spent), *answers = request.parts
-            taken, *later = request.turns
-            add(f"request {nth} {asking} → {part}" if asking else ASKED, part, spent, taken)
+            taken, *later = request.iterations
+            add(f"request {nth} {asking} → {part}" if asking else REQUEST, part, spent, taken)
             for (what, spent), taken in zip(answers, later, strict=True):
                 peer = next((p for p, a in address_of.items() if what.startswith(f"{a}/")), None)
                 if peer is None:
@@ -160,4 +162,4 @@ def samples(
                 answers_so_far[request.call, peer] += 1
                 nth = answers_so_far[request.call, peer]
                 add(f"answer to request {nth} {own} → {peer}", part, spent, taken)
-    return Samples({name: np.array(rows) for name, rows in found.items()}, handled_at, turns)
+    return Samples({name: np.array(rows) for name, rows in found.items()}, handled_at, iterations)

@@ -1,4 +1,4 @@
-"""A real service on this machine, in processes of its own, and what its processes have used."""
+"""Real service on this machine, in processes of its own, and their CPU time and memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Final
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import (
+    ProcessGroup,
     Program,
-    Running,
     access_token,
     backend,
     free_port,
     node_program,
-    running,
+    process_group,
 )
 from mpcsim.service.storage.database import REGISTRY
 
@@ -27,35 +27,35 @@ _PROC: Final = Path("/proc")
 
 
 @dataclass(frozen=True)
-class Served:
-    """A service that runs."""
+class ServiceProcesses:
+    """Processes of a running service."""
 
     address: str
-    """Of its node."""
+    """Address of its node."""
     gateway_address: str
     addresses: Mapping[str, str]
-    """Of all parts."""
+    """Addresses of all parts."""
     process_ids: Mapping[str, int]
     _credentials: tuple[str, str]
 
     def token(self, username: str) -> str:
-        """An access token of a user, who is signed up first if need be."""
+        """Return an access token of a user, who is signed up first if necessary."""
         return access_token(self.gateway_address, *self._credentials, username)
 
     def cpu_ms(self) -> dict[str, float]:
-        """Processor time that each part's process has used so far."""
+        """Return the CPU time of each part's process so far."""
         return {name: cpu_ms(number) for name, number in self.process_ids.items()}
 
     def resident_mb(self) -> dict[str, float]:
-        """Memory of each part's process."""
+        """Return the memory of each part's process."""
         return {name: resident_mb(number) for name, number in self.process_ids.items()}
 
 
 @contextmanager
-def served(
+def run_service(
     environment: Mapping[str, str] = {}, programs: Sequence[Program] | None = None, folder: str = ""
-) -> Iterator[Served]:
-    """A service in a folder that is gone afterwards; stopped when the block is left.
+) -> Iterator[ServiceProcesses]:
+    """Run a service for the length of a block, by default in a temporary folder.
 
     Args:
         environment: variables of all processes, besides this one's.
@@ -66,12 +66,14 @@ def served(
     Raises:
         UsageError: a process does not start.
     """
-    with tempfile.TemporaryDirectory() as made, running(environment) as processes:
+    with tempfile.TemporaryDirectory() as made, process_group(environment) as processes:
         yield start(processes, programs or backend(made), folder or made)
 
 
-def start(processes: Running, programs: Sequence[Program], folder: Path | str) -> Served:
-    """Start a node in front of a gateway, the last of the programs, on their data folder."""
+def start(
+    processes: ProcessGroup, programs: Sequence[Program], folder: Path | str
+) -> ServiceProcesses:
+    """Start a node in front of a gateway (the last of the programs), on their data folder."""
     gateway = programs[-1]
     node = node_program(free_port(), gateway)
     processes.start(*programs, node, quiet=True)
@@ -79,7 +81,7 @@ def start(processes: Running, programs: Sequence[Program], folder: Path | str) -
     known = registry.credentials()
     registry.close()
     every = (*programs, node)
-    return Served(
+    return ServiceProcesses(
         node.address,
         gateway.address,
         {program.name: program.address for program in every},
@@ -89,7 +91,7 @@ def start(processes: Running, programs: Sequence[Program], folder: Path | str) -
 
 
 def cpu_ms(process_id: int) -> float:
-    """Processor time of a process so far (Linux), to the nanosecond; nan elsewhere."""
+    """Return the CPU time of a process so far (Linux), to the nanosecond; nan elsewhere."""
     try:
         files = list((_PROC / str(process_id) / "task").iterdir())
         return sum(int((file / "schedstat").read_text().split()[0]) for file in files) / 1e6
@@ -98,7 +100,7 @@ def cpu_ms(process_id: int) -> float:
 
 
 def resident_mb(process_id: int) -> float:
-    """Resident memory of a process (Linux), in megabytes; nan elsewhere."""
+    """Return the resident memory of a process (Linux), in megabytes; nan elsewhere."""
     try:
         lines = (_PROC / str(process_id) / "status").read_text().splitlines()
     except OSError:
@@ -107,7 +109,7 @@ def resident_mb(process_id: int) -> float:
 
 
 def busy_ms() -> float:
-    """How long this machine's cores have been busy, all together (Linux); nan elsewhere."""
+    """Return how long this machine's cores have been busy, all together (Linux); nan elsewhere."""
     try:
         total = (_PROC / "stat").read_text().splitlines()[0].split()
     except OSError:
@@ -117,6 +119,6 @@ def busy_ms() -> float:
 
 
 def all_processes_ms() -> float:
-    """Processor time of all processes that can be seen, so far."""
+    """Return the CPU time of all visible processes so far."""
     numbers = [int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()]
     return sum(each for number in numbers if (each := cpu_ms(number)) == each)

@@ -1,1 +1,1 @@
-"""A deployment as a picture, and in words."""
+"""Deployment as a picture, and in words."""

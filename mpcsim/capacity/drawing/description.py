@@ -1,4 +1,4 @@
-"""What a deployment is, in words and tables: its parts, its links, and where things wait."""
+"""Description of a deployment in words and tables: its parts, its links, and its queues."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from mpcsim.sim.rich_display import Table, document
 LIMITS: Final = Table(
     ("calls wait for", "of", "at a time"),
     (
-        ("event loop", "a process", "1 turn of a message"),
+        ("event loop", "a process", "1 job"),
         ("threads", "a process", "cores + 4 messages; the node 2 x (cores + 1)"),
         ("cores", "a machine", "1 process each"),
         ("disk", "a machine", "writes of databases"),
         ("connections", "a link", f"{MAX_CONNECTIONS} requests"),
-        ("turn of a key", "an MPC node", "1 call; others are refused"),
+        ("lock of a key", "an MPC node", "1 call; others are refused"),
     ),
 )
-"""What is queued where, and which limits hold."""
+"""Queues of the model, and their limits."""
 LEFT_OUT: Final = "left out on purpose: single callbacks of event loops, reads of databases"
 
 
 def title(model: Model) -> str:
-    """What it is, in a line."""
+    """Return the heading of a deployment."""
     return f"Deployment over {model.network.name or 'an unnamed network'}"
 
 
 def parts(model: Model) -> Table:
-    """A row for each part."""
+    """Return a table with a row for each part."""
     rows = []
     for name, part in model.parts.items():
         shared = [other.name for other in model.machines if name in dict(other.replicas)]
@@ -53,7 +53,7 @@ def parts(model: Model) -> Table:
 
 
 def links(model: Model) -> Table:
-    """A row for each link, or for each of its directions if they differ."""
+    """Return a table with a row for each link, or for each of its directions if they differ."""
     rows = []
     for link in model.network.links:
         both = [link.direction(end).row() for end in (link.a, link.b)]
@@ -64,10 +64,10 @@ def links(model: Model) -> Table:
 
 
 def notes(model: Model) -> Iterator[str]:
-    """Who shares cores with whom, and what the model does not have."""
+    """Yield which parts share cores, and what the model leaves out."""
     for machine in model.machines:
         if len(machine.replicas) > 1:
-            on_it = ", ".join(_called(model, *each) for each in machine.replicas)
+            on_it = ", ".join(_replica_name(model, *each) for each in machine.replicas)
             yield f"on one machine, {machine.name} ({machine.cores} cores): {on_it}"
     yield LEFT_OUT
     if model.extrapolated:
@@ -75,13 +75,13 @@ def notes(model: Model) -> Iterator[str]:
 
 
 def text(model: Model) -> str:
-    """For a terminal."""
+    """Return the description for a terminal."""
     said = [f"  {note}" for note in notes(model)]
     return "\n".join([title(model), *(table.text() for table in _tables(model)), *said])
 
 
 def html(model: Model) -> str:
-    """For a notebook."""
+    """Return the description for a notebook."""
     return document(title(model), _tables(model), notes=notes(model))
 
 
@@ -89,5 +89,5 @@ def _tables(model: Model) -> tuple[Table, ...]:
     return parts(model), links(model), LIMITS
 
 
-def _called(model: Model, part: str, replica: int) -> str:
+def _replica_name(model: Model, part: str, replica: int) -> str:
     return part if model.parts[part].replicas == 1 else f"{part} {replica}"

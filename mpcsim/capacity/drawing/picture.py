@@ -1,5 +1,6 @@
-"""A deployment as a picture: sites, their machines with cores and disk, the processes on them, and
-what is between the sites. Whoever is in one box of a machine shares its cores. Needs matplotlib.
+"""Picture of a deployment: sites, their machines with cores and disk, processes, and links.
+
+Processes in one box of a machine share its cores. Needs matplotlib.
 """
 
 from __future__ import annotations
@@ -20,37 +21,37 @@ from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, PALE, WHITE, party_colo
 from mpcsim.sim.figures import TALLEST, Chart, new_chart
 from mpcsim.sim.figures.parts.canvas import add_heading
 from mpcsim.sim.figures.parts.style import FONT
-from mpcsim.sim.network.losses import described
+from mpcsim.sim.network.losses import describe_loss
 from mpcsim.sim.network.topology import Link
 
 # Sizes are in inches.
 MACHINE: Final = 2.5
 """Width of a machine."""
 GAP: Final = 1.25
-"""Between columns of sites: room for what stands at a link."""
+"""Space between columns of sites, for the labels of links."""
 PAD: Final = 0.12
 PROCESS: Final = 0.42
 HEAD: Final = 0.3
 """Height of a machine's first line: its name and its cores."""
 FOOT: Final = 0.22
-"""Height of its last: memory, speed, disk."""
+"""Height of a machine's last line: memory, speed, disk."""
 SITE: Final = 0.24
 """Height of a site's name."""
 APART: Final = 0.4
-"""Between sites in a column."""
+"""Space between sites of a column."""
 KEY: Final = 6.8
-"""Width of what the signs mean."""
+"""Width of the legend."""
 ALIKE: Final = 3
-"""More replicas than that, or workers, are drawn as one with their number."""
+"""Replicas or workers beyond this number are drawn as one with their count."""
 CORES: Final = 16
-"""More cores than that are a number, only."""
+"""Cores beyond this number are only counted."""
 COLUMN: Final = {"caller": 0, "node": 0, "gateway": 1, "operator": 2, "institution": 2}
 WRITES: Final = ("gateway", "operator", "institution")
-"""Parts that keep a database on their machine's disk."""
+"""Parts with a database on their machine's disk."""
 
 
 def picture(model: Model) -> Chart:
-    """The deployment at one look.
+    """Plot a deployment.
 
     Raises:
         UsageError: it is taller than a screen.
@@ -87,17 +88,17 @@ def picture(model: Model) -> Chart:
     return figure
 
 
-# ---------------------------------------------------------------------- what is drawn where
+# ---------------------------------------------------------------------- layout
 
 
 @dataclass(frozen=True)
 class _Card:
-    """One machine, or several that are alike."""
+    """Machine, or several identical ones."""
 
     machine: Machine
     alike: int
     rows: tuple[tuple[str, str], ...]
-    """Processes, or several that are alike: the part, and what they are called."""
+    """Processes, or several identical ones: the part, and their name."""
     foot: str
 
     @property
@@ -116,13 +117,13 @@ class _Card:
 
 @dataclass
 class _Group:
-    """Sites whose machines cannot be told apart by site: nearly always a single one."""
+    """Sites whose machines cannot be separated by site: mostly a single one."""
 
     sites: tuple[str, ...]
     column: int
     cards: list[_Card]
     inside: list[Link]
-    """Links that do not leave it."""
+    """Links within the group."""
     left: float = 0.0
     top: float = 0.0
 
@@ -167,11 +168,11 @@ def _cards(model: Model) -> Iterator[_Card]:
         first = model.parts[parts[0]]
         alike = first.replicas if not first.machine and first.replicas > ALIKE else 1
         if alike == 1 or machine.replicas[0][1] == 1:
-            yield _Card(machine, alike, tuple(_rows(model, machine)), _foot(model, parts))
+            yield _Card(machine, alike, tuple(_rows(model, machine)), _remarks(model, parts))
 
 
 def _rows(model: Model, machine: Machine) -> Iterator[tuple[str, str]]:
-    """Processes, called as in the answers of runs."""
+    """Yield processes with the names that results use."""
     for name, replica in machine.replicas:
         workers = model.parts[name].workers
         if workers > ALIKE:
@@ -181,8 +182,8 @@ def _rows(model: Model, machine: Machine) -> Iterator[tuple[str, str]]:
                 yield name, f"{name} {replica}.{worker}"
 
 
-def _foot(model: Model, parts: Sequence[str]) -> str:
-    """What else is to be said of a machine."""
+def _remarks(model: Model, parts: Sequence[str]) -> str:
+    """Return the remarks about a machine."""
     said = []
     for name in parts:
         part = model.parts[name]
@@ -211,13 +212,15 @@ def _draw_group(axes: Axes, model: Model, group: _Group) -> None:
     )
     what = "site" if len(group.sites) == 1 else "sites"
     names = f"{what}: {', '.join(group.sites)}"
-    _write(axes, group.left + PAD, group.top - 0.16, names, color=GREY)
+    _add_text(axes, group.left + PAD, group.top - 0.16, names, color=GREY)
     y = group.top - SITE - PAD / 2
     for card in group.cards:
         _draw_card(axes, model, card, group.left + PAD, y)
         y -= card.height + PAD
     for link in group.inside:
-        _write(axes, group.left + PAD, y - 0.06, f"{link.a} - {link.b}: {link.means}", color=GREY)
+        _add_text(
+            axes, group.left + PAD, y - 0.06, f"{link.a} - {link.b}: {link.mean_text}", color=GREY
+        )
         y -= 0.16
 
 
@@ -231,22 +234,22 @@ def _draw_card(axes: Axes, model: Model, card: _Card, left: float, top: float) -
     name = card.machine.name
     if card.alike > 1:
         name += f" to {card.alike}, each"
-    _write(axes, left + 0.08, top - 0.17, name, color=BLACK, weight="bold")
+    _add_text(axes, left + 0.08, top - 0.17, name, color=BLACK, weight="bold")
     _draw_cores(axes, card.machine.cores, left + MACHINE - 0.08, top - 0.17)
     y = top - HEAD
     extrapolated = {text.partition(":")[0] for text in model.extrapolated}
     for part, called in card.rows:
-        _draw_process(axes, called, _ink(part), part in extrapolated, left + 0.06, y)
+        _draw_process(axes, called, _colour_of(part), part in extrapolated, left + 0.06, y)
         y -= PROCESS
-    _write(axes, left + 0.08, y - 0.1, card.foot, color=GREY)
+    _add_text(axes, left + 0.08, y - 0.1, card.foot, color=GREY)
     if card.disk:
         _draw_disk(axes, left + MACHINE - 0.2, y - 0.1)
 
 
 def _draw_cores(axes: Axes, cores: int, right: float, y: float) -> None:
-    """A square for each core, and how many they are."""
+    """Draw a square for each core, and their number."""
     text = f"{cores} core" + ("s" if cores > 1 else "")
-    _write(axes, right, y, text, color=DARK, ha="right")
+    _add_text(axes, right, y, text, color=DARK, ha="right")
     shown = min(cores, CORES) if cores <= CORES else 0
     side = 0.085
     right -= 0.062 * len(text) + 0.06
@@ -258,7 +261,7 @@ def _draw_cores(axes: Axes, cores: int, right: float, y: float) -> None:
 
 
 def _draw_process(axes: Axes, called: str, ink: str, dashed: bool, left: float, top: float) -> None:
-    """A process: what waits, its event loop, its threads."""
+    """Draw a process: its queue, event loop and threads."""
     wide, high = MACHINE - 0.12, PROCESS - 0.06
     axes.add_patch(
         FancyBboxPatch(
@@ -273,7 +276,7 @@ def _draw_process(axes: Axes, called: str, ink: str, dashed: bool, left: float, 
         )
     )
     middle = top - high / 2
-    _write(axes, left + 0.08, middle, called, color=BLACK)
+    _add_text(axes, left + 0.08, middle, called, color=BLACK)
     x = left + 1.22
     _draw_queue(axes, x, middle, ink)
     _draw_loop(axes, x + 0.42, middle, ink)
@@ -287,7 +290,7 @@ def _draw_queue(axes: Axes, x: float, y: float, ink: str) -> None:
 
 
 def _draw_loop(axes: Axes, x: float, y: float, ink: str) -> None:
-    """A ring with a head: it goes round and round."""
+    """Draw a circular arrow."""
     size = 0.24
     axes.add_patch(Arc((x, y), size, size, theta1=60, theta2=370, edgecolor=ink, lw=1.6))
     tip = x + size / 2, y
@@ -330,36 +333,36 @@ def _draw_links(axes: Axes, model: Model, groups: Sequence[_Group]) -> None:
             ends_x, ends_y = (one.right, other.left), (start, other.middle)
         axes.plot(ends_x, ends_y, color=DARK, lw=1.4, zorder=1)
         several = len(links) > 1
-        text = "\n".join(line for link in links for line in _link(link, several))
+        text = "\n".join(line for link in links for line in _link_label(link, several))
         ground = {"boxstyle": "square,pad=0.25", "fc": WHITE, "ec": LIGHT, "lw": 0.6}
         x, y = sum(ends_x) / 2, sum(ends_y) / 2
-        _write(axes, x, y, text, color=BLACK, ha="center", bbox=ground)
+        _add_text(axes, x, y, text, color=BLACK, ha="center", bbox=ground)
 
 
-def _link(link: Link, named: bool) -> Iterator[str]:
-    """What stands at it."""
-    yield f"{link.a}: {link.means}" if named else link.means
+def _link_label(link: Link, named: bool) -> Iterator[str]:
+    """Yield the lines of a link's label."""
+    yield f"{link.a}: {link.mean_text}" if named else link.mean_text
     there, back = link.direction(link.a), link.direction(link.b)
     if min(there.mbit_per_s, back.mbit_per_s) < 1000:
         rates = dict.fromkeys(f"{each.mbit_per_s:g}" for each in (there, back))
         yield "/".join(rates) + " Mbit/s"
-    if there.lossy:
-        yield f"loss {described(there.loss)}"
+    if there.is_lossy:
+        yield f"loss {describe_loss(there.loss)}"
 
 
 def _draw_key(axes: Axes, model: Model) -> None:
-    """What the signs mean."""
+    """Draw the legend."""
     y, x = 0.4, 0.25
 
     def write(wide: float, text: str) -> None:
         nonlocal x
-        _write(axes, x + wide + 0.08, y, text, color=DARK)
+        _add_text(axes, x + wide + 0.08, y, text, color=DARK)
         x += wide + 0.25 + 0.056 * len(text)
 
     _draw_queue(axes, x, y, DARK)
     write(0.22, "queue")
     _draw_loop(axes, x + 0.12, y, DARK)
-    write(0.26, "event loop: one thing at a time")
+    write(0.26, "event loop: one job at a time")
     _draw_threads(axes, x, y, DARK)
     write(0.44, "threads")
     axes.add_patch(Rectangle((x, y - 0.045), 0.085, 0.085, facecolor=DARK, edgecolor=DARK))
@@ -369,15 +372,15 @@ def _draw_key(axes: Axes, model: Model) -> None:
     note = "Times between sites: one way, on average."
     if model.extrapolated:
         note += " Dashed: more processes than the real service has there."
-    _write(axes, 0.25, 0.15, note, color=GREY)
+    _add_text(axes, 0.25, 0.15, note, color=GREY)
 
 
-def _ink(part: str) -> str:
-    """A party's colour; grey for who is none."""
+def _colour_of(part: str) -> str:
+    """Return a party's colour; grey for other components."""
     roles = {role: party for party, role in ROLES.items()}
     name = "client" if part == "node" else part
     return party_colour(roles[name]).line if name in roles else DARK
 
 
-def _write(axes: Axes, x: float, y: float, text: str, **options: object) -> None:
+def _add_text(axes: Axes, x: float, y: float, text: str, **options: object) -> None:
     axes.text(x, y, text, fontsize=FONT, va="center", **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Load by load: the hockey stick."""
+"""Load curve: latency against offered load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mpcsim.capacity.results.figures import Chart
 
 LOADS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
-"""Of a load curve: parts of the most that is possible."""
+"""Loads of a curve, relative to the capacity by demand."""
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,21 @@ class LoadCurve:
     """Latency against offered load: a hockey stick."""
 
     table: pd.DataFrame
-    """A row for each load, as ``capacity_point`` gives it."""
+    """Row for each load, as by ``capacity_point``."""
     most_per_s: float
-    """Calls a second that the bottleneck can do at most."""
+    """Calls a second at which the bottleneck is saturated."""
     bottleneck: str
 
     @property
     def knee_per_s(self) -> float:
-        """The load beyond which more calls cost more in latency than they bring in throughput: the
+        """Load beyond which more calls cost more in latency than they gain in throughput: the
         largest ratio of the two (power: Kleinrock, Power and deterministic rules of thumb for
         probabilistic problems in computer communications, 1979), with the 95th percentile."""
         power = self.table["answered_per_s"] / self.table["p95_ms"]
         return float(self.table["per_s"][power.idxmax()])
 
     def plot(self) -> Chart:
-        """Percentiles over the load, with the knee marked; needs matplotlib."""
+        """Plot percentiles over the load, with the knee marked; needs matplotlib."""
         from mpcsim.capacity.results import figures
 
         return figures.load_curves({"": self})
@@ -78,23 +78,23 @@ def load_curve(
     executor: Executor | None = None,
     progress: bool = False,
 ) -> LoadCurve:
-    """The same mix of calls at one rate after the other.
+    """Run one mix of calls at one rate after the other.
 
     Args:
-        rates_per_s: by default ``LOADS`` of the most that is possible.
-        executor: as of a sweep.
+        rates_per_s: by default ``LOADS`` of the capacity by demand.
+        executor: as for a sweep.
 
     Raises:
         UsageError: bad input.
     """
     work = workload or Workload()
-    asked = demand_of(deployment, work, costs)
+    demands = demand_of(deployment, work, costs)
     if rates_per_s is None:
-        rates_per_s = [part * asked.most_per_s for part in LOADS]
+        rates_per_s = [part * demands.most_per_s for part in LOADS]
     point = partial(
         capacity_point, deployment=deployment, workload=work, minutes=minutes, costs=costs
     )
     table = sweep(
         {"per_s": list(rates_per_s)}, point, seed=seed, executor=executor, progress=progress
     )
-    return LoadCurve(table, asked.most_per_s, asked.bottleneck)
+    return LoadCurve(table, demands.most_per_s, demands.bottleneck)

@@ -1,4 +1,4 @@
-"""One run, as a point of a sweep."""
+"""Run as a point of a sweep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mpcsim.errors import UsageError
 from mpcsim.sim.experiments.sweep import Plain
 
 MINUTES: Final = 10.0
-"""Of each run, by default."""
+"""Length of each run by default."""
 
 
 def capacity_point(
@@ -32,22 +32,21 @@ def capacity_point(
     per_s: float | None = None,
     **parts: int | float,
 ) -> dict[str, Plain]:
-    """One run, as a point of a sweep's grid.
+    """Run a workload once, as a point of a sweep's grid.
 
         >>> grid = {"per_s": [20, 40, 80], "node_replicas": [1, 2]}
         >>> table = sweep(grid, capacity_point, executor=client.get_executor())
 
     Args:
-        per_s: calls a second, in place of the workload's.
+        per_s: offered load, in place of the workload's.
         parts: fields of the deployment's parts in place of its own: ``node_replicas``,
             ``gateway_cores``, ``operator_speed``, and so on.
 
     Returns:
-        ``offered_per_s`` (calls that came, a second), ``answered_per_s``; ``p50_ms``,
-        ``p95_ms``, ``p99_ms`` with ``p99_low_ms`` and ``p99_high_ms`` (of the whole run but its
-        first tenth, growing queues included: see ``overload``); ``refused``, ``timed_out``,
-        ``broken`` (shares of the attempts); ``busiest`` and its ``utilisation``; ``overload``: in a
-        sentence, or empty.
+        ``offered_per_s``, ``answered_per_s``; ``p50_ms``, ``p95_ms``, ``p99_ms`` with
+        ``p99_low_ms`` and ``p99_high_ms`` (of the whole run but its first tenth, growing queues
+        included: see ``overload``); ``refused``, ``timed_out``, ``broken`` (shares of the
+        attempts); ``busiest`` and its ``utilisation``; ``overload``: a sentence, or empty.
 
     Raises:
         UsageError: bad input.
@@ -58,11 +57,11 @@ def capacity_point(
     run = with_parts(deployment or Deployment(), parts).run(
         work, minutes=minutes, seed=seed, costs=costs
     )
-    return told(run)
+    return summary_row(run)
 
 
-def told(run: Run) -> dict[str, Plain]:
-    """A run, as a row of a table."""
+def summary_row(run: Run) -> dict[str, Plain]:
+    """Return the results of a run as a row of a table."""
     whole = (run.length_s / 10, run.length_s)
     attempts = run.outcomes(whole)
     every = max(1, sum(attempts.values()))
@@ -87,7 +86,7 @@ def told(run: Run) -> dict[str, Plain]:
 
 
 def with_parts(deployment: Deployment, parts: Mapping[str, int | float]) -> Deployment:
-    """The deployment with other parts.
+    """Return the deployment with some fields of its parts changed.
 
     Raises:
         UsageError: no such part, or it has no such field.

@@ -1,4 +1,4 @@
-"""What is cheap enough."""
+"""Search for the cheapest deployment that suffices."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 
 LOOKS: Final = 7
-"""Runs of a candidate, each twice as long as the one before, until one decides: 64 times the
-minutes at most."""
+"""Runs of a candidate, each twice as long as the one before, until one decides: the last is 64
+times as long as the first."""
 ERROR_RATE: Final = 0.05
-"""Chance that a candidate's percentile is taken to be on the wrong side, over all of its runs."""
+"""Probability that a candidate is taken to be on the wrong side, over all of its runs."""
 UNDECIDED: Final = "on neither side"
 
 
 @dataclass(frozen=True)
-class Found:
-    """The cheapest deployment that does."""
+class SearchResult:
+    """Cheapest deployment that suffices."""
 
     deployment: Deployment
     price: float
     run: Run
     tried: pd.DataFrame
-    """What was tried in which order, and why it did not do."""
+    """Candidates in the order of their runs, and why they do not suffice."""
 
     def __str__(self) -> str:
         values = ", ".join(
@@ -54,12 +54,12 @@ class Found:
 
     @property
     def p99(self) -> Percentile:
-        """What is kept."""
+        """Percentile that it keeps."""
         return _p99(self.run)
 
 
-def cores(deployment: Deployment) -> float:
-    """A price: every core costs the same."""
+def total_cores(deployment: Deployment) -> float:
+    """Return a price: every core costs the same."""
     return float(sum(part.cores * part.replicas for part in deployment.parts.values()))
 
 
@@ -69,28 +69,28 @@ def cheapest(
     choices: Mapping[str, Iterable[int | float]],
     *,
     p99_ms: float,
-    price: Callable[[Deployment], float] = cores,
+    price: Callable[[Deployment], float] = total_cores,
     minutes: float = MINUTES,
     seed: int = 1,
     costs: Costs | str | Path | None = None,
     progress: Callable[[float], None] = lambda part: None,
-) -> Found:
-    """The cheapest configuration whose 99th percentile stays below a time, and that refuses less
-    than a thousandth.
+) -> SearchResult:
+    """Return the cheapest configuration whose 99th percentile stays below a time, and that refuses
+    less than a thousandth.
 
-    The cheap ones are tried first. What has not more of anything than one that did not do is not
-    tried; nor is what has not capacity enough for the calls that come. A candidate runs again and
-    again, each time for twice as long and up to 64 times the minutes, until tests decide on which
-    side of the time its percentile is, and on which side of a thousandth its failures
-    (``Run.compare_percentile``): for each candidate they err with a chance of 5 % at most. Where
-    they do not decide, it straddles: it does not do, and that is said.
+    Cheap candidates come first. A candidate is skipped if it has no more of anything than one that
+    did not suffice, or if the offered load exceeds its capacity by demand. A candidate runs
+    repeatedly, each time twice as long, up to 64 times the minutes, until tests decide on which
+    side of the time its percentile is, and on which side of a thousandth its failures are
+    (``Run.compare_percentile``): for each candidate they err with a probability of 5 % at most.
+    Where they do not decide, it does not suffice, and the result says so.
 
     Args:
         choices: values of fields of parts, as in ``capacity_point``: more is better.
-        progress: is told which part of them is done with, from 0 to 1.
+        progress: called with the share of candidates that are done, from 0 to 1.
 
     Raises:
-        UsageError: none of them does; or bad input.
+        UsageError: none of them suffices; or bad input.
     """
     names = list(choices)
     grid = [
@@ -106,17 +106,17 @@ def cheapest(
         worse = any(all(a <= b for a, b in zip(values, bad, strict=True)) for bad in failed)
         if worse:
             continue
-        why, run = _too_bad(candidate, workload, p99_ms, minutes, seed, costs)
+        why, run = _why_insufficient(candidate, workload, p99_ms, minutes, seed, costs)
         rows.append(row | {"why_not": why})
         if run is not None and not why:
-            return Found(candidate, price(candidate), run, load_pandas().DataFrame(rows))
+            return SearchResult(candidate, price(candidate), run, load_pandas().DataFrame(rows))
         failed.append(values)
     raise UsageError(
         f"none of {len(grid)} configurations has a p99 below {p99_ms:g} ms: {rows[-1]['why_not']}"
     )
 
 
-def _too_bad(
+def _why_insufficient(
     deployment: Deployment,
     workload: Workload,
     p99_ms: float,
@@ -124,10 +124,10 @@ def _too_bad(
     seed: int,
     costs: Costs | str | Path | None,
 ) -> tuple[str, Run | None]:
-    """Return why a deployment does not do (empty: it does), and the run that says so."""
-    asked = demand_of(deployment, workload, costs)
-    if isinstance(workload.arrivals, Steady) and workload.arrivals.per_s > asked.most_per_s:
-        return f"{asked.bottleneck}: {asked.at_most}", None
+    """Return why a deployment does not suffice (empty: it does), and the run that shows it."""
+    demands = demand_of(deployment, workload, costs)
+    if isinstance(workload.arrivals, Steady) and workload.arrivals.per_s > demands.most_per_s:
+        return f"{demands.bottleneck}: {demands.at_most}", None
     for look in range(LOOKS):
         run = deployment.run(workload, minutes=minutes * 2**look, seed=seed, costs=costs)
         if run.overload:

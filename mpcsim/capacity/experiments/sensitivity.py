@@ -1,4 +1,4 @@
-"""Which input matters."""
+"""Sensitivity of a percentile to the inputs of the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mpcsim.capacity.experiments.points import MINUTES, with_parts
 from mpcsim.capacity.model.arrivals import Arrivals, Steady, Users
 from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.model.workload import Workload
-from mpcsim.capacity.results.intervals import student
+from mpcsim.capacity.results.intervals import student_t_quantile
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.topology import Link, Network
 from mpcsim.sim.traces.frame import load_pandas
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 PARTS: Final = 5
-"""Of a run, for how much a percentile differs from one to the next."""
+"""Parts of a run, whose percentiles show the noise."""
 
 
 def sensitivity(
@@ -42,27 +42,27 @@ def sensitivity(
     costs: Costs | str | Path | None = None,
     progress: Callable[[float], None] = lambda part: None,
 ) -> pd.DataFrame:
-    """Which input moves a percentile most: one after the other is made worse and better by a tenth,
-    with the same draws.
+    """Return how much a percentile changes when one input after the other is made a tenth worse and
+    better, with common random numbers.
 
     Args:
-        progress: is told which part of it is over, from 0 to 1.
+        progress: called with the share that is done, from 0 to 1.
 
     Returns:
-        A row for each input, what moves most first: ``input``, ``less_ms`` and ``more_ms`` (the
-        percentile with 1 - change and 1 + change of the input), ``moves`` (their difference over
-        the percentile as it is), and ``noise`` (half the width of its 95 % interval, from how far
-        it differs between parts of the run): what moves less may not move at all.
+        A row for each input, the most influential first: ``input``, ``less_ms`` and ``more_ms``
+        (the percentile with 1 - change and 1 + change of the input), ``moves`` (their difference
+        relative to the unchanged percentile), and ``noise`` (half the width of its 95 % interval,
+        from the differences between parts of the run): a smaller change may be none.
 
     Raises:
-        Overloaded: the deployment has not enough capacity as it is.
+        Overloaded: the deployment has not enough capacity unchanged.
         UsageError: bad input.
     """
     if not 0 < change < 1:
         raise UsageError(f"change is {change}: between 0 and 1")
 
     def values(changed: Deployment, work: Workload) -> NDArray[np.float64]:
-        """Return the percentile of the run, and of each of its parts."""
+        """Return the percentile of a run, and of each of its parts."""
         run = changed.run(work, minutes=minutes, seed=seed, costs=costs)
         edges = np.linspace(run.length_s / 10, run.length_s, PARTS + 1)
         parts = [run.edges_s[np.abs(run.edges_s - edge).argmin()] for edge in edges]
@@ -72,12 +72,12 @@ def sensitivity(
     first = deployment.run(workload, minutes=minutes, seed=seed, costs=costs)
     usual = first.percentile(percent).ms
     rows = []
-    inputs = _inputs(deployment, workload)
+    inputs = _scaled_inputs(deployment, workload)
     for nth, (name, changed) in enumerate(inputs.items()):
         progress((1 + 2 * nth) / (1 + 2 * len(inputs)))
         less, more = (values(*changed(1 + sign * change)) for sign in (-1, 1))
         moves = (more - less) / usual
-        noise = student(PARTS - 1) * float(moves[1:].std(ddof=1)) / math.sqrt(PARTS)
+        noise = student_t_quantile(PARTS - 1) * float(moves[1:].std(ddof=1)) / math.sqrt(PARTS)
         rows.append(
             {"input": name, "less_ms": less[0], "more_ms": more[0], "moves": moves[0]}
             | {"noise": noise}
@@ -90,11 +90,11 @@ def sensitivity(
 _Changed = Callable[[float], tuple[Deployment, Workload]]
 
 
-def _inputs(deployment: Deployment, workload: Workload) -> Mapping[str, _Changed]:
-    """What can be made a little more of: how, by name."""
+def _scaled_inputs(deployment: Deployment, workload: Workload) -> Mapping[str, _Changed]:
+    """Return functions that scale an input, by its name."""
     arrivals = workload.arrivals
 
-    def come(factor: float) -> tuple[Deployment, Workload]:
+    def scale_arrivals(factor: float) -> tuple[Deployment, Workload]:
         more: Arrivals = arrivals
         if isinstance(arrivals, Steady):
             more = Steady(arrivals.per_s * factor)
@@ -102,22 +102,26 @@ def _inputs(deployment: Deployment, workload: Workload) -> Mapping[str, _Changed
             more = replace(arrivals, count=max(1, round(arrivals.count * factor)))
         return deployment, replace(workload, arrivals=more)
 
-    def speed(name: str, factor: float) -> tuple[Deployment, Workload]:
+    def scale_speed(name: str, factor: float) -> tuple[Deployment, Workload]:
         part = deployment.parts[name]
         return with_parts(deployment, {f"{name}_speed": part.speed * factor}), workload
 
-    def slower(link: Link, factor: float) -> tuple[Deployment, Workload]:
-        return replace(deployment, network=_slowed(deployment.network, link, factor)), workload
+    def scale_latency(link: Link, factor: float) -> tuple[Deployment, Workload]:
+        return replace(
+            deployment, network=_with_slower_link(deployment.network, link, factor)
+        ), workload
 
     found: dict[str, _Changed] = {}
     if isinstance(arrivals, Steady | Users):
-        found["calls that come" if isinstance(arrivals, Steady) else "users"] = come
-    found |= {f"speed of {name}": partial(speed, name) for name in deployment.parts}
+        found["calls that come" if isinstance(arrivals, Steady) else "users"] = scale_arrivals
+    found |= {f"speed of {name}": partial(scale_speed, name) for name in deployment.parts}
     return found | {
-        f"latency {link.a} to {link.b}": partial(slower, link) for link in deployment.network.links
+        f"latency {link.a} to {link.b}": partial(scale_latency, link)
+        for link in deployment.network.links
     }
 
 
-def _slowed(network: Network, link: Link, factor: float) -> Network:
+def _with_slower_link(network: Network, link: Link, factor: float) -> Network:
+    """Return the network with the latencies of a link scaled."""
     back = link.back_latency and link.back_latency.scaled(factor)
     return network.with_link(link.a, link.b, latency=link.latency.scaled(factor), back_latency=back)

@@ -1,4 +1,4 @@
-"""Random numbers that follow from what they are for, so that their order does not matter."""
+"""Random numbers as hashes of their purpose, so that they do not depend on the order of events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _SECOND = np.uint64(0x94D049BB133111EB)
 
 
 @compiled
-def mixed(key: np.uint64, number: int) -> np.uint64:
-    """Another key (SplitMix64)."""
+def hash64(key: np.uint64, number: int) -> np.uint64:
+    """Return the key of draw ``number`` below a key (SplitMix64)."""
     z = key + (np.uint64(number) + np.uint64(1)) * _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
@@ -23,13 +23,13 @@ def mixed(key: np.uint64, number: int) -> np.uint64:
 
 @compiled
 def uniform(key: np.uint64) -> float:
-    """From 0 to below 1."""
+    """Return a uniform number from [0, 1) for a key."""
     return float(key >> np.uint64(11)) * 2.0**-53
 
 
 @compiled
 def quantile(tables: Record, levels: Record, evens: Record, table: int, u: float) -> float:
-    """Return a quantile of a distribution that is given by some, the ends included."""
+    """Return the quantile at level ``u`` of a tabulated distribution, interpolated linearly."""
     if evens[table] > 0:
         place = u * evens[table]
         k = int(place)

@@ -1,137 +1,147 @@
-"""What happens to the service from outside, while it is at work."""
+"""Incidents: crashes, pauses, rolling restarts, slower links, and the resharing of all keys."""
 
 from __future__ import annotations
 
-from mpcsim.capacity.kernel import breaking, ending, heap, jobs
+from mpcsim.capacity.kernel import event_queue, orders, process_failures, process_queues
 from mpcsim.capacity.kernel.records import (
-    BACK,
-    DEPLOYS,
-    DIES,
+    BULK_RESHARE,
     DOWN,
-    GONE,
-    HAPPENS,
-    LEAVING,
+    DRAINING,
+    INCIDENT_CHANGES,
     NONE,
-    PAUSES,
-    RESHARES,
-    SLOWS,
+    PROCESS_CRASH,
+    PROCESS_DRAINED,
+    PROCESS_PAUSE,
+    PROCESS_RESTARTS,
+    ROLLING_RESTART,
+    SLOWDOWN,
     UP,
-    Calls,
-    Service,
+    CallRecords,
+    ServiceRecords,
 )
 from mpcsim.sim.network.tcp.compiled import compiled
 from mpcsim.sim.network.tcp.state import Records
 
 
 @compiled
-def happen(w: Calls, n: Records, s: Service, i: int, over: int, now: float) -> None:
-    """An incident begins, or is over."""
+def apply_incident(
+    w: CallRecords, n: Records, s: ServiceRecords, i: int, over: int, now: float
+) -> None:
+    """Begin an incident, or end it (``over``)."""
     incident = w.incidents[i]
     incident.active = 1 - over
-    if incident.kind == DEPLOYS:
-        _deploy_next(w, s, i, now)
-    elif incident.kind == SLOWS:
-        _slow(w, incident.of)
-    elif incident.kind == RESHARES:
-        _begin_order(w, i, now)
+    if incident.kind == ROLLING_RESTART:
+        _restart_next_replica(w, s, i, now)
+    elif incident.kind == SLOWDOWN:
+        _set_slowdown(w, incident.of)
+    elif incident.kind == BULK_RESHARE:
+        _start_recovery(w, i, now)
     else:
         for p in range(incident.of, incident.of + incident.count):
-            if incident.kind == DIES and over:
+            if incident.kind == PROCESS_CRASH and over:
                 s.processes[p].state = UP
-            elif incident.kind == DIES:
-                breaking.kill(w, n, s, p, now)
-                if s.processes[p].deploys != NONE:  # it will be back as soon as a deployment has it
-                    _away(w, s, p, now)
-            elif incident.kind == PAUSES and over:
-                jobs.resume(s, p, now)
-            elif incident.kind == PAUSES:
-                jobs.pause(s, p, now)
+            elif incident.kind == PROCESS_CRASH:
+                process_failures.kill_process(w, n, s, p, now)
+                if s.processes[p].restarted_by != NONE:  # the rolling restart brings it back
+                    _schedule_return(w, s, p, now)
+            elif incident.kind == PROCESS_PAUSE and over:
+                process_queues.resume_process(s, p, now)
+            elif incident.kind == PROCESS_PAUSE:
+                process_queues.pause_process(s, p, now)
 
 
-# ---------------------------------------------------------------------- a link is slower
+# ---------------------------------------------------------------------- slower links
 
 
 @compiled
-def _slow(w: Calls, link: int) -> None:
+def _set_slowdown(w: CallRecords, link: int) -> None:
+    """Set the factor of a link's latencies: the product of those of all active slowdowns."""
     factor = 1.0
     for k in range(len(w.incidents)):
         other = w.incidents[k]
-        if other.kind == SLOWS and other.of == link and other.active:
+        if other.kind == SLOWDOWN and other.of == link and other.active:
             factor *= other.factor
-    w.ways[2 * link].slow = w.ways[2 * link + 1].slow = factor
+    w.directions[2 * link].slowdown = w.directions[2 * link + 1].slowdown = factor
 
 
-# ---------------------------------------------------------------------- every key is recovered
+# ---------------------------------------------------------------------- bulk resharing
 
 
 @compiled
-def _begin_order(w: Calls, i: int, now: float) -> None:
-    """One more of the orders that go on at a time, until these are enough."""
+def _start_recovery(w: CallRecords, i: int, now: float) -> None:
+    """Begin one more of the recoveries that run at a time, until these are enough."""
     state = w.state[0]
     incident = w.incidents[i]
     o = state.free_order
     order = w.orders[o]
     following = order.following
-    order.member = NONE
+    order.closed_user = NONE
     order.incident = i
-    if not ending.following_user(w, o, now):
+    if not orders.next_recovery(w, o, now):
         return
     state.free_order = following
-    incident.open += 1
-    if incident.open < incident.workers:
-        heap.push(w.events, state, now, HAPPENS, i, 0)
+    incident.pending += 1
+    if incident.pending < incident.workers:
+        event_queue.push(w.events, state, now, INCIDENT_CHANGES, i, 0)
 
 
-# ---------------------------------------------------------------------- one replica after the other
+# ---------------------------------------------------------------------- rolling restarts
 
 
 @compiled
-def _deploy_next(w: Calls, s: Service, i: int, now: float) -> None:
-    """The next replica's processes take nothing new, and leave when they have nothing to do."""
+def _restart_next_replica(w: CallRecords, s: ServiceRecords, i: int, now: float) -> None:
+    """Drain the processes of the next replica, once those of the one before are back."""
     incident = w.incidents[i]
-    while incident.open == 0 and incident.next < incident.count:
+    while incident.pending == 0 and incident.next < incident.count:
         for _ in range(incident.workers):
             p = incident.of + incident.next
             incident.next += 1
             process = s.processes[p]
-            if process.deploys != NONE:  # another deployment has it
+            if process.restarted_by != NONE:  # another rolling restart has it
                 continue
-            process.deploys = i
-            incident.open += 1
+            process.restarted_by = i
+            incident.pending += 1
             if process.state == DOWN:
-                _away(w, s, p, now)
+                _schedule_return(w, s, p, now)
                 continue
-            process.state = LEAVING
+            process.state = DRAINING
             if process.calls == 0:
-                heap.push(w.events, w.state[0], now, GONE, p, process.lives)
+                event_queue.push(w.events, w.state[0], now, PROCESS_DRAINED, p, process.incarnation)
 
 
 @compiled
-def _away(w: Calls, s: Service, p: int, now: float) -> None:
+def _schedule_return(w: CallRecords, s: ServiceRecords, p: int, now: float) -> None:
+    """Schedule the moment at which a restarted process is up again."""
     process = s.processes[p]
-    lasting = w.incidents[process.deploys].lasting
-    heap.push(w.events, w.state[0], now + lasting, BACK, p, process.lives)
+    duration_ms = w.incidents[process.restarted_by].duration_ms
+    event_queue.push(
+        w.events, w.state[0], now + duration_ms, PROCESS_RESTARTS, p, process.incarnation
+    )
 
 
 @compiled
-def gone(w: Calls, s: Service, p: int, lives: int, now: float) -> None:
-    """A process has finished what it had: it is away for a while."""
+def stop_drained_process(
+    w: CallRecords, s: ServiceRecords, p: int, incarnation: int, now: float
+) -> None:
+    """Stop a draining process whose last call is over; it is down for a while."""
     process = s.processes[p]
-    if process.state == LEAVING and process.lives == lives and process.calls == 0:
+    if process.state == DRAINING and process.incarnation == incarnation and process.calls == 0:
         process.state = DOWN
-        process.lives += 1
-        _away(w, s, p, now)
+        process.incarnation += 1
+        _schedule_return(w, s, p, now)
 
 
 @compiled
-def back(w: Calls, s: Service, p: int, lives: int, now: float) -> None:
-    """It is there again; the next one goes."""
+def restart_process(
+    w: CallRecords, s: ServiceRecords, p: int, incarnation: int, now: float
+) -> None:
+    """Bring a restarted process up again, and drain the next replica."""
     process = s.processes[p]
-    if process.deploys == NONE or process.lives != lives:
+    if process.restarted_by == NONE or process.incarnation != incarnation:
         return
-    i = process.deploys
-    process.deploys = NONE
+    i = process.restarted_by
+    process.restarted_by = NONE
     process.state = UP
-    jobs.serve(s, p, now)  # what it had to do later for calls that are over
-    w.incidents[i].open -= 1
-    _deploy_next(w, s, i, now)
+    process_queues.start_waiting_jobs(s, p, now)  # deferred work of calls that are over
+    w.incidents[i].pending -= 1
+    _restart_next_replica(w, s, i, now)

@@ -1,44 +1,52 @@
-"""A message's way: over its link, past a limit, through its process, to what waited for it.
+"""Life of a message: sent, connected, arrived, admitted, handled, completed.
 
-The network has it from ``send`` (or from ``release``, if it had to wait for a connection) to
-``arrive``: see ``course.carry``.
+``send_message`` gives it to its link, ``finish_transfer`` takes it from the network,
+``deliver_message`` makes it a job of the receiving process, ``admit_job`` starts that,
+``finish_handling`` acquires the locks that it needs, and ``complete_message`` runs the steps of the
+call that waited for it, which send further messages. Each of these moments is recorded.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from mpcsim.capacity.kernel import draws, ending, heap, jobs, waiting
+from mpcsim.capacity.kernel import (
+    admission,
+    completion,
+    connection_pool,
+    draws,
+    event_queue,
+    process_queues,
+)
 from mpcsim.capacity.kernel.records import (
     ADMITTED,
-    ARRIVES,
-    BREAKS,
-    CARRIED,
+    ARRIVED,
+    CALL_FAILS,
+    COMPLETED,
+    CONNECTED,
     DOWN,
     HANDLED,
+    JOB_DONE,
+    MESSAGE_ARRIVES,
     NONE,
-    NOTHING,
-    OVER,
+    NOT_WAITING,
     REFUSED,
     SENT,
-    THERE,
+    SERVICE_MS,
     UP,
-    WORK,
-    WORKED,
-    Calls,
-    Record,
-    Service,
+    CallRecords,
+    ServiceRecords,
 )
 from mpcsim.sim.network.tcp.compiled import compiled
-from mpcsim.sim.network.tcp.state import MESSAGES, Records
+from mpcsim.sim.network.tcp.state import Records
 
 WORKER, LATENCY, TASK = 1000, 2000, 3000
-"""What draws are for."""
+"""Purposes of draws."""
 
 
 @compiled
-def local(w: Calls, c: int, m: int) -> int:
-    """The number of a message in its operation."""
+def message_index(w: CallRecords, c: int, m: int) -> int:
+    """Return the index of a message within its operation."""
     return int(m - w.operations[w.calls[c].operation].first_message)
 
 
@@ -46,216 +54,142 @@ def local(w: Calls, c: int, m: int) -> int:
 
 
 @compiled
-def choose(w: Calls, s: Service, c: int, role: int) -> None:
-    """Who of a role gets a call: the replicas that are up in turn, any worker of it."""
+def choose_process(w: CallRecords, s: ServiceRecords, c: int, role: int) -> None:
+    """Assign a process of a role to a call: the next replica that is up (round robin), a random
+    worker."""
     call = w.calls[c]
     of = w.roles[role]
-    drawn = int(draws.uniform(draws.mixed(call.key, WORKER + role)) * of.workers)
+    drawn = int(draws.uniform(draws.hash64(call.key, WORKER + role)) * of.workers)
     for k in range(of.replicas):
-        replica = (of.turn + k) % of.replicas
+        replica = (of.next_replica + k) % of.replicas
         p = of.first + replica * of.workers + drawn
         if s.processes[p].state == UP:
-            of.turn = (replica + 1) % of.replicas
+            of.next_replica = (replica + 1) % of.replicas
             call.process[role] = p
-            call.lives[role] = s.processes[p].lives
+            call.incarnation[role] = s.processes[p].incarnation
             s.processes[p].calls += 1
             return
 
 
 @compiled
-def latency(w: Calls, way: int, back: int) -> float:
-    """Draw the latency of one direction of a link: there, or of what comes back for it."""
-    of = w.ways[way]
+def draw_latency(w: CallRecords, direction: int, back: int) -> float:
+    """Return the next latency of a direction of a link: there (0), or of what comes back for it
+    (1)."""
+    of = w.directions[direction]
     state = w.state[0]
     k = of.used[back]
     of.used[back] = k + 1
     state.most_used = max(state.most_used, k + 1)
-    # Only if thousands of calls break at once does one event use a latency again.
-    return float(w.latencies[way, back, k % w.latencies.shape[2]] * of.slow)
+    # One event reuses a latency only if thousands of calls fail at once.
+    return float(w.latencies[direction, back, k % w.latencies.shape[2]] * of.slowdown)
 
 
 @compiled
-def send(w: Calls, n: Records, s: Service, c: int, m: int, now: float) -> None:
-    """A message of a call leaves."""
+def send_message(w: CallRecords, n: Records, s: ServiceRecords, c: int, m: int, now: float) -> None:
+    """Send a message of a call over its link; without a link it arrives at once."""
     call = w.calls[c]
     message = w.messages[m]
-    k = local(w, c, m)
-    call.open += 1
-    w.at[c, k, SENT] = now
+    k = message_index(w, c, m)
+    call.pending += 1
+    w.moments[c, k, SENT] = now
     if call.process[message.target] == NONE:
-        choose(w, s, c, message.target)
+        choose_process(w, s, c, message.target)
     state = w.state[0]
     if message.link == NONE:
-        w.at[c, k, CARRIED] = now
-        heap.push(w.events, state, now, ARRIVES, c, m)
+        w.moments[c, k, CONNECTED] = now
+        event_queue.push(w.events, state, now, MESSAGE_ARRIVES, c, m)
         return
     number = state.free_transfer
-    flight = w.flights[number]
-    state.free_transfer = flight.following
+    delivery = w.deliveries[number]
+    state.free_transfer = delivery.following
     state.spare_transfers -= 1
-    flight.call = c
-    flight.message = m
+    delivery.call = c
+    delivery.message = m
     t = n.transfers[number]
     t.link = message.link
     t.side = message.side
     t.size = t.available = message.size
     t.stream = 0
     t.exclusive = 1
-    way = 2 * message.link + message.side
-    key = draws.mixed(call.key, LATENCY + k)
-    t.forward = latency(w, way, 0)
-    t.backward = latency(w, way, 1)
-    t.key = draws.mixed(key, 2) if w.ways[way].lossy else np.uint64(0)
-    carrier = w.carrier[c, message.exchange]
-    if message.answers and carrier != NONE:
-        t.pair = n.heads[carrier].owner
+    direction = 2 * message.link + message.side
+    key = draws.hash64(call.key, LATENCY + k)
+    t.forward = draw_latency(w, direction, 0)
+    t.backward = draw_latency(w, direction, 1)
+    t.key = draws.hash64(key, 2) if w.directions[direction].lossy else np.uint64(0)
+    connection = w.connection[c, message.exchange]
+    if message.is_answer and connection != NONE:
+        t.pair = n.heads[connection].owner
     else:
         t.pair = state.pairs_so_far
         state.pairs_so_far += 1
-    t.session = call.process[message.target if message.answers else message.source]
+    t.session = call.process[message.target if message.is_answer else message.source]
     t.given = now
     t.order = state.placed
     state.placed += 1
     t.connection = -2
-    _give(w, number)
+    connection_pool.hand_to_network(w, number)
 
 
 @compiled
-def _give(w: Calls, number: int) -> None:
-    """A transfer is the network's as soon as the present event is over."""
-    state = w.state[0]
-    w.flights[number].following = NONE
-    if state.last_given == NONE:
-        state.first_given = number
-    else:
-        w.flights[state.last_given].following = number
-    state.last_given = number
-
-
-@compiled
-def release(w: Calls, n: Records, s: Service, c: int, exchange: int, now: float) -> None:
-    """An exchange of a call is over; its connection may carry another."""
-    k = w.carrier[c, exchange]
-    w.carrier[c, exchange] = NONE
-    head = n.heads[k]
-    line = w.lines[head.link * len(s.processes) + head.session]
-    waiting.account(line, now)
-    line.inside -= 1
-    if not n.links[head.link].http2:
-        head.owner = -1
-        _serve(w, n, s, line, now)
-
-
-@compiled
-def _serve(w: Calls, n: Records, s: Service, line: Record, now: float) -> None:
-    """A connection is free: it is the next one's."""
-    waiting.account(line, now)
-    _skip(w, s, line, now)
-    if line.head != NONE:
-        _give(w, _pop(w, line))
-
-
-@compiled
-def _serve_shared(w: Calls, n: Records, s: Service, line: Record, k: int, now: float) -> None:
-    """A connection that all share (HTTP/2) may have room for those at the head of its line."""
-    waiting.account(line, now)
-    more = 0
-    _skip(w, s, line, now)
-    while line.head != NONE:
-        half = n.connections[k].half[n.transfers[line.head].side ^ n.heads[k].flip]
-        if half.given - half.delivered + more >= MESSAGES:
-            return
-        _give(w, _pop(w, line))
-        more += 1
-        _skip(w, s, line, now)
-
-
-@compiled
-def _skip(w: Calls, s: Service, line: Record, now: float) -> None:
-    """Take those at the head of a line off whose calls have failed."""
-    while line.head != NONE and w.calls[w.flights[line.head].call].broken:
-        number = _pop(w, line)
-        c = w.flights[number].call
-        free_transfer(w, number)
-        w.calls[c].open -= 1
-        ending.forget(w, s, c, now)
-
-
-@compiled
-def _pop(w: Calls, line: Record) -> int:
-    number = line.head
-    line.head = w.flights[number].following
-    if line.head == NONE:
-        line.tail = NONE
-    line.waiting -= 1
-    return int(number)
-
-
-@compiled
-def free_transfer(w: Calls, number: int) -> None:
-    """Nobody needs a transfer's record any more."""
-    state = w.state[0]
-    w.flights[number].following = state.free_transfer
-    state.free_transfer = number
-    state.spare_transfers += 1
-
-
-@compiled
-def arrive(w: Calls, n: Records, s: Service, k: int, now: float) -> None:
-    """A transfer is at the other end of its connection, or TCP has given that up."""
-    number = n.connections[k].told_number
-    c, m = w.flights[number].call, w.flights[number].message
-    free_transfer(w, number)
+def finish_transfer(w: CallRecords, n: Records, s: ServiceRecords, k: int, now: float) -> None:
+    """Take a transfer from the network: it has arrived, or TCP has given it up."""
+    number = n.connections[k].arrival_number
+    c, m = w.deliveries[number].call, w.deliveries[number].message
+    connection_pool.free_transfer(w, number)
     message = w.messages[m]
-    broken = w.calls[c].broken
+    failed = w.calls[c].failed
     head = n.heads[k]
     if n.links[head.link].http2:
-        line = w.lines[head.link * len(s.processes) + head.session]
-        _serve_shared(w, n, s, line, k, now)
-    ended = message.answers and not n.connections[k].told_failed  # else when its call breaks
-    if (ended or broken) and w.carrier[c, message.exchange] != NONE:
-        release(w, n, s, c, message.exchange, now)
-    if n.connections[k].told_failed:
-        if not broken:
-            report(w, c, message.target, now)
-        w.calls[c].open -= 1
-        ending.forget(w, s, c, now)
-    elif message.service > 0.0 and not broken:
-        heap.push(w.events, w.state[0], now + message.service, ARRIVES, c, m)
+        queue = w.connection_queues[head.link * len(s.processes) + head.session]
+        connection_pool.serve_http2(w, n, s, queue, k, now)
+    # If TCP has given up, the end of the call releases the connection.
+    ended = message.is_answer and not n.connections[k].arrival_failed
+    if (ended or failed) and w.connection[c, message.exchange] != NONE:
+        connection_pool.release_connection(w, n, s, c, message.exchange, now)
+    if n.connections[k].arrival_failed:
+        if not failed:
+            report_failure(w, c, message.target, now)
+        w.calls[c].pending -= 1
+        completion.free_call_if_over(w, s, c, now)
+    elif message.service_ms > 0.0 and not failed:
+        event_queue.push(w.events, w.state[0], now + message.service_ms, MESSAGE_ARRIVES, c, m)
     else:
-        deliver(w, n, s, c, m, now)
+        deliver_message(w, n, s, c, m, now)
 
 
 # ---------------------------------------------------------------------- to its process
 
 
 @compiled
-def deliver(w: Calls, n: Records, s: Service, c: int, m: int, now: float) -> None:
-    """A message is there: a job for its process, if that is there, too."""
+def deliver_message(
+    w: CallRecords, n: Records, s: ServiceRecords, c: int, m: int, now: float
+) -> None:
+    """Make an arrived message a job of its process, past its limit; a lost process fails the
+    call."""
     call = w.calls[c]
     message = w.messages[m]
-    k = local(w, c, m)
-    w.at[c, k, THERE] = now
+    k = message_index(w, c, m)
+    w.moments[c, k, ARRIVED] = now
     p = call.process[message.target]
-    if not call.broken and _lost(s, p, call.lives[message.target]):
-        report(w, c, message.target, now)
-        call.open -= 1
+    if not call.failed and _is_lost(s, p, call.incarnation[message.target]):
+        report_failure(w, c, message.target, now)
+        call.pending -= 1
         return
-    if call.broken:
-        call.open -= 1
-        ending.forget(w, s, c, now)
+    if call.failed:
+        call.pending -= 1
+        completion.free_call_if_over(w, s, c, now)
         return
-    j = _job(w, s, c, m, p)
-    enters = 1 if message.enters == NONE else waiting.enter(w, s, j, message.enters, now)
-    if enters == 1:
-        admit(w, s, j, now)
-    elif enters == NONE:
-        refuse(w, n, s, j, now)
+    j = _new_job(w, s, c, m, p)
+    entered = 1 if message.enters == NONE else admission.enter_limit(w, s, j, message.enters, now)
+    if entered == 1:
+        admit_job(w, s, j, now)
+    elif entered == NONE:
+        refuse_message(w, n, s, j, now)
 
 
 @compiled
-def _job(w: Calls, s: Service, c: int, m: int, p: int) -> int:
-    """The handling of a message by a process."""
+def _new_job(w: CallRecords, s: ServiceRecords, c: int, m: int, p: int) -> int:
+    """Return a new job: the handling of a message by a process."""
     state = w.state[0]
     call = w.calls[c]
     message = w.messages[m]
@@ -269,79 +203,81 @@ def _job(w: Calls, s: Service, c: int, m: int, p: int) -> int:
     job.process = p
     job.call = c
     job.message = m
-    job.parked = NOTHING
-    job.worked = 0.0
-    job.waker = waker(s, p, call.process[message.source])
-    job.key = draws.mixed(call.key, TASK + local(w, c, m))
+    job.waits_for = NOT_WAITING
+    job.worked_ms = 0.0
+    job.waker_core = waker_core(s, p, call.process[message.source])
+    job.key = draws.hash64(call.key, TASK + message_index(w, c, m))
     job.stage = message.first_stage
     job.last_stage = message.last_stage
-    job.later = 0
+    job.deferred = 0
     return int(j)
 
 
 @compiled
-def _later(w: Calls, s: Service, j: int, now: float) -> None:
-    """What a process does about a message when all that it leads to has been sent."""
+def _enqueue_deferred(w: CallRecords, s: ServiceRecords, j: int, now: float) -> None:
+    """Queue the work that a process does after the answer has been sent, if the message causes
+    any."""
     job = s.jobs[j]
     message = w.messages[job.message]
     if message.last_stage == message.end_stage:
         return
-    w.calls[job.call].open += 1
-    k = _job(w, s, job.call, job.message, job.process)
+    w.calls[job.call].pending += 1
+    k = _new_job(w, s, job.call, job.message, job.process)
     other = s.jobs[k]
     other.stage = message.last_stage
     other.last_stage = message.end_stage
-    other.later = 1
-    jobs.hand(s, k, now)
+    other.deferred = 1
+    process_queues.enqueue_job(s, k, now)
 
 
 @compiled
-def waker(s: Service, p: int, source: int) -> int:
-    """The core of a process that sends something to another of its machine; NONE: it is elsewhere,
-    or not known."""
-    if source == NONE or s.processes[source].cores != s.processes[p].cores:
+def waker_core(s: ServiceRecords, p: int, source: int) -> int:
+    """Return the core of the sending process, if it is on the same machine; else NONE."""
+    if source == NONE or s.processes[source].cpu != s.processes[p].cpu:
         return NONE
     return int(s.runners[s.processes[source].loop].core)
 
 
 @compiled
-def _lost(s: Service, p: int, lives: int) -> bool:
-    """Whether a process is not there, or knows nothing any more."""
-    return bool(p == NONE or s.processes[p].state == DOWN or s.processes[p].lives != lives)
+def _is_lost(s: ServiceRecords, p: int, incarnation: int) -> bool:
+    """Return whether a process is down, or has been restarted since."""
+    return bool(
+        p == NONE or s.processes[p].state == DOWN or s.processes[p].incarnation != incarnation
+    )
 
 
 @compiled
-def report(w: Calls, c: int, role: int, now: float) -> None:
-    """The caller of a call that has failed at a role will learn it."""
+def report_failure(w: CallRecords, c: int, role: int, now: float) -> None:
+    """Schedule the news, for its caller, that a call has failed at a role."""
     call = w.calls[c]
-    call.open += 1
+    call.pending += 1
     at = now
     while role != NONE:
-        way = w.roles[role].way
-        if way != NONE:
-            at += latency(w, way, 0)
-        role = w.roles[role].further
-    heap.push(w.events, w.state[0], at, BREAKS, c, call.number)
+        direction = w.roles[role].direction
+        if direction != NONE:
+            at += draw_latency(w, direction, 0)
+        role = w.roles[role].next_role
+    event_queue.push(w.events, w.state[0], at, CALL_FAILS, c, call.number)
 
 
 @compiled
-def admit(w: Calls, s: Service, j: int, now: float) -> None:
-    """The handling of a message may begin."""
+def admit_job(w: CallRecords, s: ServiceRecords, j: int, now: float) -> None:
+    """Start the handling of a message."""
     job = s.jobs[j]
-    job.parked = NOTHING
-    w.at[job.call, local(w, job.call, job.message), ADMITTED] = now
+    job.waits_for = NOT_WAITING
+    w.moments[job.call, message_index(w, job.call, job.message), ADMITTED] = now
     if job.stage == job.last_stage:
-        heap.push(w.events, w.state[0], now, WORKED, j, job.number)
+        event_queue.push(w.events, w.state[0], now, JOB_DONE, j, job.number)
     else:
-        jobs.hand(s, j, now)
+        process_queues.enqueue_job(s, j, now)
 
 
 # ---------------------------------------------------------------------- to what waited for it
 
 
 @compiled
-def free_job(w: Calls, s: Service, j: int) -> None:
-    """Nobody needs a job's record any more."""
+def free_job(w: CallRecords, s: ServiceRecords, j: int) -> None:
+    """Return the record of a job to the free list."""
     state = w.state[0]
     job = s.jobs[j]
     job.call = job.number = NONE
@@ -351,70 +287,70 @@ def free_job(w: Calls, s: Service, j: int) -> None:
 
 
 @compiled
-def handled(w: Calls, n: Records, s: Service, j: int, now: float) -> None:
-    """Its process has handled a message: what waited for it goes on, if its turn has come."""
+def finish_handling(w: CallRecords, n: Records, s: ServiceRecords, j: int, now: float) -> None:
+    """End the handling of a message: acquire its locks, then complete it."""
     job = s.jobs[j]
     c, m = job.call, job.message
-    if job.later:
+    if job.deferred:
         free_job(w, s, j)
-        w.calls[c].open -= 1
-        ending.forget(w, s, c, now)
+        w.calls[c].pending -= 1
+        completion.free_call_if_over(w, s, c, now)
         return
-    _later(w, s, j, now)
-    k = local(w, c, m)
-    w.at[c, k, HANDLED] = now
-    w.at[c, k, WORK] = job.worked
-    if w.messages[m].takes and not w.calls[c].broken:
-        takes = waiting.take(w, s, j, now)
-        if takes == NONE:
-            refuse(w, n, s, j, now)
-        if takes != 1:
+    _enqueue_deferred(w, s, j, now)
+    k = message_index(w, c, m)
+    w.moments[c, k, HANDLED] = now
+    w.moments[c, k, SERVICE_MS] = job.worked_ms
+    if w.messages[m].acquires and not w.calls[c].failed:
+        locked = admission.acquire_locks(w, s, j, now)
+        if locked == NONE:
+            refuse_message(w, n, s, j, now)
+        if locked != 1:
             return
-    proceed(w, n, s, j, now)
+    complete_message(w, n, s, j, now)
 
 
 @compiled
-def refuse(w: Calls, n: Records, s: Service, j: int, now: float) -> None:
-    """It will not get what it needs."""
+def refuse_message(w: CallRecords, n: Records, s: ServiceRecords, j: int, now: float) -> None:
+    """Refuse a message: its refusal is sent to whoever waits for an answer, or ends the call."""
     job = s.jobs[j]
-    c, no = job.call, w.messages[job.message].refusal
+    c, refusal = job.call, w.messages[job.message].refusal
     free_job(w, s, j)
-    if no != NONE:
-        send(w, n, s, c, no, now)
+    if refusal != NONE:
+        send_message(w, n, s, c, refusal, now)
     else:
-        ending.end(w, c, REFUSED, now)
-    w.calls[c].open -= 1
-    ending.forget(w, s, c, now)
+        completion.end_call(w, c, REFUSED, now)
+    w.calls[c].pending -= 1
+    completion.free_call_if_over(w, s, c, now)
 
 
 @compiled
-def proceed(w: Calls, n: Records, s: Service, j: int, now: float) -> None:
-    """What waited for a message goes on."""
+def complete_message(w: CallRecords, n: Records, s: ServiceRecords, j: int, now: float) -> None:
+    """Run the steps of a call that waited for this message only."""
     c, m = s.jobs[j].call, s.jobs[j].message
     free_job(w, s, j)
     call = w.calls[c]
     message = w.messages[m]
-    w.at[c, local(w, c, m), OVER] = now
-    if message.gives:
-        waiting.give(w, s, c, message.gives, now)
+    w.moments[c, message_index(w, c, m), COMPLETED] = now
+    if message.releases:
+        admission.release_locks(w, s, c, message.releases, now)
     if message.leaves != NONE:
-        waiting.leave(w, s, c, message.leaves, now)
-    if not call.broken:
+        admission.leave_limit(w, s, c, message.leaves, now)
+    if not call.failed:
         first = w.operations[call.operation].first_step
-        for place in range(message.first_needed, message.last_needed):
-            k = w.lists[place]
-            w.missing[c, k - first] -= 1
-            if w.missing[c, k - first] == 0:
+        for position in range(message.first_needed, message.last_needed):
+            k = w.lists[position]
+            w.unmet_needs[c, k - first] -= 1
+            if w.unmet_needs[c, k - first] == 0:
                 run_step(w, n, s, c, k, now)
-    call.open -= 1
-    ending.forget(w, s, c, now)
+    call.pending -= 1
+    completion.free_call_if_over(w, s, c, now)
 
 
 @compiled
-def run_step(w: Calls, n: Records, s: Service, c: int, k: int, now: float) -> None:
-    """A step of a call, all of whose needs are there."""
+def run_step(w: CallRecords, n: Records, s: ServiceRecords, c: int, k: int, now: float) -> None:
+    """Run a step of a call: send its messages, or end the call."""
     step = w.steps[k]
     if step.ends != NONE:
-        ending.end(w, c, step.ends, now)
-    for place in range(step.first_send, step.last_send):
-        send(w, n, s, c, w.lists[place], now)
+        completion.end_call(w, c, step.ends, now)
+    for position in range(step.first_send, step.last_send):
+        send_message(w, n, s, c, w.lists[position], now)

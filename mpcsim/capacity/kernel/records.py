@@ -1,7 +1,17 @@
-"""What machines, processes, their jobs and calls consist of: records in arrays, for the compiled
-kernel.
+"""State of the model: NumPy records in arrays, for the compiled kernel. All times are milliseconds.
 
-All times are milliseconds. Chains of records are indices that end with ``NONE``.
+Chains (queues, free lists) are indices of records that end with ``NONE``.
+
+Names of arguments in all of the kernel's functions:
+
+=======  =====================================================================================
+``w``    ``CallRecords``: what operations consist of, and the calls under way
+``n``    the network's own records (``mpcsim.sim.network.tcp.state.Records``)
+``s``    ``ServiceRecords``: machines, processes and their jobs
+``c``    index of a call;  ``o`` of an order;  ``m`` of a message;  ``j`` of a job
+``p``    index of a process;  ``k`` of a runner, connection or step
+``now``  virtual time
+=======  =====================================================================================
 """
 
 from __future__ import annotations
@@ -12,85 +22,87 @@ import numpy as np
 
 NONE: Final = -1
 MARGIN: Final = 64
-"""Records that a single event may need."""
+"""Free records of each kind that must be left before an event: a single one may need so many."""
 ROLES: Final = 5
 """Caller, node, gateway, operator, institution."""
 
-# Where a stage of a job takes its time.
+# ---------------------------------------------------------------------- machines and processes
+
+# Kinds of stages of a job: the resource that it occupies, and what blocks meanwhile.
 LOOP: Final = 0
 """A core, in the process's event loop."""
 LOOP_DISK: Final = 1
-"""The disk, while the event loop waits for it: nothing else runs there."""
+"""The disk, while the event loop blocks."""
 THREAD: Final = 2
-"""A core, in a thread that holds the interpreter lock."""
+"""A core, in a pool thread that holds the interpreter lock."""
 FREE_THREAD: Final = 3
-"""A core, in a thread that does not (Argon2id)."""
+"""A core, in a pool thread that has released the interpreter lock (Argon2id)."""
 THREAD_DISK: Final = 4
-"""The disk, for which a thread waits."""
+"""The disk, while a pool thread blocks."""
 
-# What a process is like.
+# States of a process.
 UP: Final = 0
-LEAVING: Final = 1
-"""It finishes what it has, and gets nothing new."""
+DRAINING: Final = 1
+"""Finishes the calls that it has, and is chosen for no new one."""
 DOWN: Final = 2
 
-PLACE: Final = np.dtype(
+RESOURCE: Final = np.dtype(
     [
-        ("cores", np.int64),  # 0: it is a disk
-        ("together", np.float64),  # chances: who wakes up goes to the core of who woke it,
-        ("ahead", np.float64),  # before who computes there;
-        ("takes", np.float64),  # a core that becomes free takes over who waits for another
-        ("hot_ms", np.float64),  # and has for so long
-        ("since", np.float64),  # up to then its runners are accounted for
-        ("next", np.float64),  # when something happens; infinite: nobody is there
-        ("over", np.int64),  # who is through then, or NONE
+        ("cores", np.int64),  # 0: a disk
+        ("wake_affine", np.float64),  # probability: a woken runner goes to its waker's core
+        ("preempt", np.float64),  # probability: it preempts a runner there that has run more
+        ("steal", np.float64),  # probability: an idle core takes a runner from another's queue
+        ("migration_cost_ms", np.float64),  # unless that has waited for less
+        ("accounted_to", np.float64),  # time up to which work done is subtracted
+        ("next_at", np.float64),  # of the next completion or end of a time slice; infinite: none
+        ("finishing", np.int64),  # runner that completes then; NONE: a time slice ends
         ("first", np.int64),  # of its runners
         ("last", np.int64),
-        ("busy", np.int64),  # cores that somebody computes on
-        ("waiting", np.int64),  # how many wait for a core
-        ("used", np.float64),  # core milliseconds so far
+        ("busy", np.int64),  # cores that run something
+        ("waiting", np.int64),  # schedulable entities in run queues
+        ("used_ms", np.float64),  # core milliseconds so far
     ],
     align=True,
 )
-"""The cores of a machine, or its disk."""
+"""Cores of a machine, or its disk."""
 
 PROCESS: Final = np.dtype(
     [
-        ("cores", np.int64),  # places
-        ("disk", np.int64),
+        ("cpu", np.int64),  # resource: the cores
+        ("disk", np.int64),  # resource
         ("speeds", np.int64),  # row of the factors of its stages
         ("state", np.int64),
-        ("paused", np.int64),  # how many say that it stands still
-        ("lives", np.int64),  # that it has lost so far, and with each what it knew
-        ("calls", np.int64),  # that it has to do with
-        ("deploys", np.int64),  # the incident that starts it anew, or NONE
-        ("turn", np.float64),  # what a turn of the event loop costs by itself
-        ("cold", np.float64),  # what it costs more after a long time without any
-        ("cooling", np.float64),  # how long that is: its time constant
-        ("idle_since", np.float64),  # the event loop, if it is
-        ("turns", np.float64),  # so far
-        ("chills", np.float64),  # parts of ``cold`` so far
-        ("loop", np.int64),  # its runner
-        ("first_thread", np.int64),  # runners
+        ("paused", np.int64),  # pauses that are in force
+        ("incarnation", np.int64),  # restarts so far: calls of an earlier one are lost
+        ("calls", np.int64),  # that are assigned to it and not over
+        ("restarted_by", np.int64),  # incident that restarts it, or NONE
+        ("iteration_ms", np.float64),  # cost of an event-loop iteration itself
+        ("cold_ms", np.float64),  # additional cost of one after a long pause
+        ("cooling_ms", np.float64),  # time constant of that
+        ("idle_since", np.float64),  # end of the event loop's last job
+        ("iterations", np.float64),  # so far
+        ("coldness", np.float64),  # sum over these of the share of cold_ms that was paid
+        ("loop", np.int64),  # runner of the event loop
+        ("first_thread", np.int64),  # runner of the first pool thread
         ("threads", np.int64),
-        ("locked", np.int64),  # runners that want the interpreter lock
-        ("to_do", np.int64),  # jobs that the present turn of the loop has still to do
-        ("batch", np.int64),  # how many it had when it began
-        ("head", np.int64),  # of the jobs that wait for the loop
+        ("gil_users", np.int64),  # runners that hold or want the interpreter lock
+        ("left_in_batch", np.int64),  # jobs that the present iteration has still to do
+        ("batch", np.int64),  # jobs that it had at its beginning
+        ("head", np.int64),  # of the jobs that wait for the event loop
         ("tail", np.int64),
         ("waiting", np.int64),
-        ("thread_head", np.int64),  # of those that wait for a thread
+        ("thread_head", np.int64),  # of the jobs that wait for a pool thread
         ("thread_tail", np.int64),
         ("thread_waiting", np.int64),
-        ("threads_taken", np.int64),
-        ("since", np.float64),  # up to then the following are accounted for
-        ("loop_taken", np.float64),  # milliseconds
-        ("queued", np.float64),  # job milliseconds
-        ("thread_taken", np.float64),
-        ("thread_queued", np.float64),
-        ("cpu", np.float64),  # core milliseconds
-        ("lately", np.float64),  # the same, as far as it is not forgotten: 63 % in ``LATELY``
-        ("lately_at", np.float64),  # when that was added up
+        ("busy_threads", np.int64),
+        ("accounted_to", np.float64),  # time up to which the integrals below are complete
+        ("loop_busy_ms", np.float64),
+        ("queued_ms", np.float64),  # integral of `waiting`
+        ("thread_busy_ms", np.float64),  # integral of `busy_threads`
+        ("thread_queued_ms", np.float64),  # integral of `thread_waiting`
+        ("cpu_ms", np.float64),  # service demand so far
+        ("recent_ms", np.float64),  # the same, exponentially forgotten (`cpu_scheduler.DECAY_MS`)
+        ("recent_at", np.float64),  # time of that value
     ],
     align=True,
 )
@@ -99,18 +111,18 @@ RUNNER: Final = np.dtype(
     [
         ("process", np.int64),
         ("job", np.int64),
-        ("place", np.int64),  # where it is; NONE: nowhere
-        ("core", np.int64),  # that it has there, or waits for; or where it was last
-        ("computes", np.int64),  # whether it has it
-        ("began", np.float64),  # since when
-        ("locks", np.int64),
-        ("left", np.float64),  # milliseconds at full speed
-        ("before", np.int64),
+        ("resource", np.int64),  # where it runs or waits; NONE: it sleeps
+        ("core", np.int64),  # on which it runs, or for which it waits; or the last one
+        ("running", np.int64),  # 0: in the run queue
+        ("state_since", np.float64),  # of the present one of these two
+        ("needs_gil", np.int64),
+        ("remaining_ms", np.float64),  # of its stage, at full speed
+        ("previous", np.int64),
         ("following", np.int64),
     ],
     align=True,
 )
-"""An event loop, or a thread."""
+"""A schedulable thread: a process's event loop, or one thread of its pool."""
 
 STAGE: Final = np.dtype([("kind", np.int64), ("table", np.int64)], align=True)
 
@@ -119,48 +131,47 @@ JOB: Final = np.dtype(
         ("process", np.int64),
         ("call", np.int64),  # NONE: the record is free
         ("message", np.int64),
-        ("number", np.int64),  # another one for every job
-        ("parked", np.int64),  # the limit that it waits for; or as below
+        ("number", np.int64),  # unique: events name it, so that a reused record is noticed
+        ("waits_for", np.int64),  # number of a limit, or one of the constants below
         ("key", np.uint64),  # of its draws
-        ("stage", np.int64),
+        ("stage", np.int64),  # present one
         ("last_stage", np.int64),
-        ("later", np.int64),  # nothing waits for it
-        ("runner", np.int64),  # that it has
-        ("waker", np.int64),  # the core of who has handed it on; NONE: nobody of its machine
-        ("came", np.float64),
-        ("worked", np.float64),  # full-speed milliseconds so far
+        ("deferred", np.int64),  # 1: work after the answer has been sent; nothing waits for it
+        ("runner", np.int64),  # that executes it, or NONE
+        ("waker_core", np.int64),  # core of the runner that handed it on; NONE: on another machine
+        ("worked_ms", np.float64),  # service time of its stages so far
         ("following", np.int64),
     ],
     align=True,
 )
-"""A message that is there, until what waited for it goes on."""
+"""Handling of a message by a process: stages, one after the other."""
 
-# What a job waits for that is not its process's yet, or no longer, if not for a limit.
-NOTHING: Final = -1
-CALLED: Final = -2
-"""It need not wait any longer: an event says so."""
-TURN: Final = -3
-"""For a turn of its call's key."""
+# What a job waits for that no process executes.
+NOT_WAITING: Final = -1
+WAKE_SCHEDULED: Final = -2
+"""No resource: an event at this moment lets the job continue."""
+KEY_LOCK: Final = -3
+"""A lock of its call's key."""
 
 Record = Any
 
 
-class Service(NamedTuple):
-    """Machines, processes and what they have to do."""
+class ServiceRecords(NamedTuple):
+    """Machines, processes and their jobs."""
 
-    places: Record
+    resources: Record
     processes: Record
     runners: Record
     stages: Record
-    """Of all kinds of jobs, one kind after the other."""
+    """Stages of all kinds of jobs, one kind after the other."""
     tables: Record
-    """Quantiles of how long stages take."""
+    """Quantiles of the service times of stages: a row for each."""
     levels: Record
-    """Of these quantiles, from 0 to 1; what is left of a row is 1."""
+    """Levels of these quantiles, from 0 to 1; a short row is filled up with 1."""
     evens: Record
-    """Distances between the levels of each table, if they are equal; else 0."""
+    """Number of intervals of each table whose levels are equidistant; else 0."""
     speeds: Record
-    """Factors of these, for processes (rows) and stages."""
+    """Factors of the service times, by process (row) and stage."""
     jobs: Record
 
 
@@ -168,24 +179,24 @@ class Service(NamedTuple):
 
 MESSAGE: Final = np.dtype(
     [
-        ("source", np.int64),  # roles
-        ("target", np.int64),
-        ("link", np.int64),  # NONE: it is there at once
+        ("source", np.int64),  # role
+        ("target", np.int64),  # role
+        ("link", np.int64),  # NONE: it arrives at once
         ("side", np.int64),
         ("size", np.int64),
-        ("exchange", np.int64),  # of its operation: the request that it is, or answers
-        ("answers", np.int64),  # it ends its exchange
-        ("service", np.float64),  # at the end of the link, before it is handled
+        ("exchange", np.int64),  # of its operation: the HTTP exchange that it belongs to
+        ("is_answer", np.int64),  # it ends its exchange
+        ("service_ms", np.float64),  # fixed service time at the end of the link
         ("first_stage", np.int64),  # of its handling
         ("last_stage", np.int64),
-        ("end_stage", np.int64),  # of what its process does about it later
-        ("first_needed", np.int64),  # steps that need it, in a list
+        ("end_stage", np.int64),  # of the deferred work that follows from last_stage on
+        ("first_needed", np.int64),  # range of `lists`: the steps that need it
         ("last_needed", np.int64),
-        ("takes", np.int64),  # turns of the call's key, as bits, when it has been handled
-        ("gives", np.int64),
-        ("enters", np.int64),  # a limit, or NONE
+        ("acquires", np.int64),  # locks of the call's key, as bits, once it has been handled
+        ("releases", np.int64),
+        ("enters", np.int64),  # limit, or NONE
         ("leaves", np.int64),
-        ("refusal", np.int64),  # the message that says no to it
+        ("refusal", np.int64),  # message that answers instead if it is refused
         ("sent_by", np.int64),  # step
     ],
     align=True,
@@ -197,7 +208,7 @@ STEP: Final = np.dtype(
         ("first_need", np.int64),
         ("first_send", np.int64),
         ("last_send", np.int64),
-        ("ends", np.int64),  # with what the call ends; NONE: it does not
+        ("ends", np.int64),  # outcome of the call; NONE: it continues
     ],
     align=True,
 )
@@ -209,9 +220,9 @@ OPERATION: Final = np.dtype(
         ("first_message", np.int64),
         ("messages", np.int64),
         ("exchanges", np.int64),
-        ("share", np.float64),  # of the orders in a closed loop, those of all before it included
-        ("queue", np.int64),  # so many of them may wait for one turn of a key
-        ("patience", np.float64),  # and so long
+        ("share", np.float64),  # cumulative, of the orders of a closed workload
+        ("lock_queue", np.int64),  # jobs that may wait for a lock of one key
+        ("lock_timeout_ms", np.float64),
     ],
     align=True,
 )
@@ -221,57 +232,57 @@ ROLE: Final = np.dtype(
         ("first", np.int64),  # process
         ("replicas", np.int64),
         ("workers", np.int64),
-        ("turn", np.int64),  # the replica that is next
-        ("way", np.int64),  # of its news, towards the caller; NONE: they are there at once
-        ("further", np.int64),  # the role that they come to
+        ("next_replica", np.int64),  # round robin
+        ("direction", np.int64),  # of a failure's news towards the caller; NONE: no delay
+        ("next_role", np.int64),  # role that the news reaches then
     ],
     align=True,
 )
 
-WAY: Final = np.dtype(
-    [("lossy", np.int64), ("slow", np.float64), ("used", np.int64, (2,))], align=True
+DIRECTION: Final = np.dtype(
+    [("lossy", np.int64), ("slowdown", np.float64), ("used", np.int64, (2,))], align=True
 )
-"""One direction of a link; ``slow`` is a factor of its latencies, ``used`` counts those drawn."""
+"""Direction of a link: a factor of its latencies, and how many of those drawn are used up."""
 
-FLIGHT: Final = np.dtype(
+DELIVERY: Final = np.dtype(
     [("call", np.int64), ("message", np.int64), ("following", np.int64)], align=True
 )
-"""What a transfer is of."""
+"""Message that a transfer of the network carries."""
 
 ARRIVAL: Final = np.dtype(
     [("due", np.float64), ("operation", np.int64), ("user", np.int64)], align=True
 )
 
-LINE: Final = np.dtype(
+QUEUE: Final = np.dtype(
     [
         ("free", np.int64),
-        ("room", np.int64),  # so many may wait
+        ("capacity", np.int64),  # of the waiting room
         ("head", np.int64),
         ("tail", np.int64),
         ("inside", np.int64),
         ("waiting", np.int64),
         ("refused", np.int64),  # so far
-        ("since", np.float64),  # up to then the following are accounted for
-        ("taken", np.float64),  # call milliseconds
-        ("queued", np.float64),
+        ("accounted_to", np.float64),  # time up to which the integrals are complete
+        ("inside_ms", np.float64),  # integral of `inside`
+        ("queued_ms", np.float64),  # integral of `waiting`
     ],
     align=True,
 )
-"""Whoever waits for one of a number of things: a connection, or to be one of so many inside."""
+"""A semaphore with a FIFO queue: a limit, or the connections of a pool."""
 
 KEY: Final = np.dtype(
-    [("taken", np.int32), ("head", np.int32), ("tail", np.int32), ("spare", np.int32)], align=True
+    [("held", np.int32), ("head", np.int32), ("tail", np.int32), ("spare", np.int32)], align=True
 )
-"""A user's key: its turns that are taken, as bits, and the jobs that wait for one."""
+"""Locks of a user's key that are held, as bits, and the jobs that wait for one."""
 
 ORDER: Final = np.dtype(
     [
         ("number", np.int64),
         ("key", np.uint64),  # of its draws
         ("operation", np.int64),
-        ("user", np.int64),  # whose key it is about
-        ("member", np.int64),  # of those who think and ask again, or NONE
-        ("rounds", np.int64),  # that this one has had
+        ("user", np.int64),  # whose key is used
+        ("closed_user", np.int64),  # number of the user of a closed workload, or NONE
+        ("rounds", np.int64),  # orders of that user so far
         ("incident", np.int64),  # that it is part of, or NONE
         ("due", np.float64),
         ("attempts", np.int64),
@@ -279,7 +290,7 @@ ORDER: Final = np.dtype(
     ],
     align=True,
 )
-"""What a caller wants, by as many calls as it takes."""
+"""Transaction of a caller, in one or more attempts (calls)."""
 
 CALL: Final = np.dtype(
     [
@@ -287,84 +298,84 @@ CALL: Final = np.dtype(
         ("operation", np.int64),
         ("user", np.int64),
         ("key", np.uint64),  # of its draws
-        ("number", np.int64),  # another one for every call
+        ("number", np.int64),  # unique; NONE: the record is free
         ("began", np.float64),
-        ("open", np.int64),  # messages under way, or being handled
-        ("waited_for", np.int64),  # whether its caller still does
-        ("broken", np.int64),  # nothing more comes of it
-        ("turns", np.int64),  # that it has, as bits
-        ("limits", np.int64),  # inside which it is, as bits
+        ("pending", np.int64),  # messages under way or being handled, and news of a failure
+        ("awaited", np.int64),  # whether its caller still waits
+        ("failed", np.int64),  # whether its caller has been told that it failed
+        ("held_locks", np.int64),  # of its key, as bits
+        ("limits", np.int64),  # that it is inside of, as bits
         ("following", np.int64),
-        ("process", np.int64, (ROLES,)),  # from the first message to it on
-        ("lives", np.int64, (ROLES,)),  # that these had lost by then
+        ("process", np.int64, (ROLES,)),  # chosen at the first message to the role
+        ("incarnation", np.int64, (ROLES,)),  # of that process, then
     ],
     align=True,
 )
-"""One attempt."""
+"""Attempt of an order."""
 
 EVENT: Final = np.dtype(
     [
         ("at", np.float64),
-        ("order", np.int64),
+        ("order", np.int64),  # in which it was scheduled: decides between events of one time
         ("kind", np.int64),
         ("of", np.int64),
         ("number", np.int64),
     ],
     align=True,
 )
-"""Something that happens at a time, on a heap."""
+"""A scheduled event; the event queue is a heap of these."""
 
 INCIDENT: Final = np.dtype(
     [
         ("kind", np.int64),
-        ("of", np.int64),  # the first process; a link; an operation
+        ("of", np.int64),  # first process; link; operation
         ("count", np.int64),  # processes; users
-        ("workers", np.int64),  # processes of a replica; orders at once
-        ("next", np.int64),  # process, counted from the first one; user
-        ("open", np.int64),  # processes that are not back yet; orders begun
+        ("workers", np.int64),  # processes of a replica; orders at a time
+        ("next", np.int64),  # process, counted from the first; user
+        ("pending", np.int64),  # processes that are not back; orders begun
         ("active", np.int64),
         ("factor", np.float64),
-        ("lasting", np.float64),
+        ("duration_ms", np.float64),
     ],
     align=True,
 )
-"""Something that happens to the service from outside."""
+"""A disturbance of the service from outside (``mpcsim.capacity.model.incidents``)."""
 
 # Kinds of incidents.
-DIES: Final = 0
-PAUSES: Final = 1
-DEPLOYS: Final = 2
-SLOWS: Final = 3
-RESHARES: Final = 4
+PROCESS_CRASH: Final = 0
+PROCESS_PAUSE: Final = 1
+ROLLING_RESTART: Final = 2
+SLOWDOWN: Final = 3
+BULK_RESHARE: Final = 4
 
 STATE: Final = np.dtype(
     [
         ("now", np.float64),
-        ("next", np.int64),  # of the arrivals
-        ("known", np.float64),  # up to when arrivals are known
+        ("next", np.int64),  # arrival
+        ("arrivals_known_to", np.float64),
         ("events", np.int64),
         ("events_so_far", np.int64),
-        ("free_call", np.int64),
+        ("free_call", np.int64),  # first of a chain, as the next two
         ("free_order", np.int64),
         ("free_job", np.int64),
-        ("spare_jobs", np.int64),  # how many these are
+        ("spare_jobs", np.int64),  # length of that chain
         ("free_transfer", np.int64),
         ("spare_transfers", np.int64),
-        ("first_given", np.int64),  # of the transfers that the network is to have now
-        ("last_given", np.int64),
+        ("first_handed", np.int64),  # transfers that the network gets after the present event
+        ("last_handed", np.int64),
         ("calls_so_far", np.int64),
         ("orders_so_far", np.int64),
         ("arrivals_so_far", np.int64),
         ("jobs_so_far", np.int64),
         ("pairs_so_far", np.int64),
         ("rows", np.int64),  # written
-        ("in_flight", np.int64),  # calls that somebody waits for
-        ("in_flight_ms", np.float64),
-        ("since", np.float64),
+        ("in_flight", np.int64),  # calls that a caller waits for
+        ("in_flight_ms", np.float64),  # integral of that
+        ("accounted_to", np.float64),
         ("placed", np.int64),
-        ("kept", np.int64),  # slow calls
-        ("keep_above", np.float64),  # calls that took longer are
-        ("most_used", np.int64),  # of the latencies of one way
+        ("slow_calls", np.int64),  # kept
+        ("keep_above_ms", np.float64),  # least latency of a call that is kept
+        ("most_used", np.int64),  # latencies of one direction
     ],
     align=True,
 )
@@ -372,38 +383,38 @@ STATE: Final = np.dtype(
 CLIENT: Final = np.dtype(
     [
         ("seed", np.uint64),
-        ("timeout", np.float64),  # infinite: they wait for ever
+        ("timeout_ms", np.float64),  # infinite: none
         ("attempts", np.int64),  # at most
-        ("pause", np.float64),  # before the second
+        ("pause_ms", np.float64),  # before the second attempt
         ("factor", np.float64),  # of each further pause
-        ("jitter", np.float64),  # part of a pause that is drawn
-        ("thinking", np.float64),  # on average, between calls (exponential)
+        ("jitter", np.float64),  # share of a pause that is random
+        ("think_ms", np.float64),  # mean think time of a closed workload (exponential)
     ],
     align=True,
 )
-"""How callers behave; a second one: whoever recovers all keys."""
+"""Retry policy of callers (row 0), and of a bulk resharing (row 1)."""
 
-# What is known of a message of a call: when...
+# Moments of a message of a call.
 SENT: Final = 0
-"""... its sender gave it to its link,"""
-CARRIED: Final = 1
-"""... it had a connection,"""
-THERE: Final = 2
-"""... it was at the other end,"""
+"""Moment at which its sender gives it to its link."""
+CONNECTED: Final = 1
+"""Moment at which it gets a connection."""
+ARRIVED: Final = 2
+"""Moment at which it is at the other end."""
 ADMITTED: Final = 3
-"""... its handling could begin,"""
+"""Moment at which its limit admits it: its handling can begin."""
 HANDLED: Final = 4
-"""... that was over,"""
-OVER: Final = 5
-"""... what waited for it could go on."""
-WORK: Final = 6
-"""And what handling it took, if nothing else had gone on (no moment, but a time)."""
+"""Moment at which its handling is over."""
+COMPLETED: Final = 5
+"""Moment at which it has its locks: what waits for it can continue."""
+SERVICE_MS: Final = 6
+"""Service time of its handling, without any waiting: a duration, not a moment."""
 MOMENTS: Final = 7
 
-# Columns of a row, which tells of an attempt that is over. After them come the milliseconds that
-# were waited at each role, then those that were worked there, along what the call waited for last.
+# Columns of a row: an attempt that is over. After these columns come the milliseconds of waiting
+# at each role, then those of service, along the critical path of the call.
 NUMBER: Final = 0
-"""Of the order."""
+"""Number of the order."""
 OPERATION_OF: Final = 1
 USER: Final = 2
 DUE: Final = 3
@@ -411,20 +422,20 @@ BEGAN: Final = 4
 ENDED: Final = 5
 OUTCOME: Final = 6
 ATTEMPT: Final = 7
-"""Counted from 1."""
+"""Number of the attempt, from 1."""
 FINAL: Final = 8
 """1: no other attempt follows."""
 NETWORK: Final = 9
-"""On the way."""
+"""Milliseconds on the network."""
 POOL: Final = 10
-"""Waited for a connection."""
+"""Milliseconds of waiting for a connection."""
 LIMIT: Final = 11
-"""Waited until there were not too many at a time, or for a turn of the key."""
-FIXED: Final = 12
-COLUMNS: Final = FIXED + 2 * ROLES
+"""Milliseconds of waiting for admission: limits and key locks."""
+FIRST_ROLE: Final = 12
+COLUMNS: Final = FIRST_ROLE + 2 * ROLES
 
-# Columns of a call that is kept; the processes that it had to do with follow, and then the moments
-# of each of its messages.
+# Columns of a slow call that is kept; then come its processes by role, and the moments of each of
+# its messages.
 KEPT_NUMBER: Final = 0
 KEPT_OPERATION: Final = 1
 KEPT_USER: Final = 2
@@ -432,8 +443,8 @@ KEPT_DUE: Final = 3
 KEPT_BEGAN: Final = 4
 KEPT_ENDED: Final = 5
 KEPT_ATTEMPT: Final = 6
-KEPT_FIXED: Final = 7
-KEPT_COLUMNS: Final = KEPT_FIXED + ROLES
+KEPT_FIRST_ROLE: Final = 7
+KEPT_COLUMNS: Final = KEPT_FIRST_ROLE + ROLES
 
 # Outcomes of a call.
 DONE: Final = 0
@@ -441,80 +452,79 @@ REFUSED: Final = 1
 TIMED_OUT: Final = 2
 BROKEN: Final = 3
 
-# Kinds of events, and what they are of.
-ARRIVES: Final = 0
-"""A message is there: a call, and the message."""
-WORKED: Final = 1
-"""It has been handled: a job, and its number."""
-ENTERS: Final = 2
-"""It has got into a limit."""
-PROCEEDS: Final = 3
-"""It has a turn."""
-GIVES_UP: Final = 4
-"""It has waited too long for one."""
-LATE: Final = 5
-"""A call has taken too long: the call, and its number."""
-BREAKS: Final = 6
-"""Its caller learns that nothing will come of it."""
-AGAIN: Final = 7
-"""An order is due."""
-JOINS: Final = 8
-"""Somebody who thinks and asks begins: a number of theirs, and of the key."""
-HAPPENS: Final = 9
-"""An incident, and whether it begins (0) or ends (1)."""
-GONE: Final = 10
-"""A process has finished."""
-BACK: Final = 11
-"""It is there again."""
+# Kinds of events: after the colon, what `of` and `number` are.
+MESSAGE_ARRIVES: Final = 0
+"""A message reaches its process: call, message."""
+JOB_DONE: Final = 1
+"""A job without stages is done: job, its number."""
+LIMIT_ENTERED: Final = 2
+"""A waiting job is admitted by its limit: job, its number."""
+LOCKS_ACQUIRED: Final = 3
+"""A waiting job gets its locks: job, its number."""
+LOCK_TIMEOUT: Final = 4
+"""A job has waited too long for a lock: job, its number."""
+CALL_TIMEOUT: Final = 5
+"""A caller's patience ends: call, its number."""
+CALL_FAILS: Final = 6
+"""A caller learns that its call has failed: call, its number."""
+ORDER_DUE: Final = 7
+"""An attempt of an order begins: order."""
+USER_STARTS: Final = 8
+"""A user of a closed workload begins: its number, the number of its key."""
+INCIDENT_CHANGES: Final = 9
+"""An incident begins or ends: incident, 0 or 1."""
+PROCESS_DRAINED: Final = 10
+"""A draining process has no call left: process, its incarnation."""
+PROCESS_RESTARTS: Final = 11
+"""A restarted process is up again: process, its incarnation."""
 
-# Why the kernel has come back.
-REACHED: Final = 0
+# Reasons why the kernel returns to Python.
+TIME_REACHED: Final = 0
 """The time that was asked for."""
-ARRIVALS: Final = 1
-"""It does not know what comes next."""
-FULL: Final = 2
-"""Its rows are written."""
-CALLS: Final = 3
-"""There is no room for another call, and so on."""
-ORDERS: Final = 4
-JOBS: Final = 5
-TRANSFERS: Final = 6
-CONNECTIONS: Final = 7
-EVENTS: Final = 8
-KEPT: Final = 9
-LATENCIES: Final = 10
+NEED_ARRIVALS: Final = 1
+"""Later arrivals are not known yet."""
+NEED_ROWS: Final = 2
+"""The array of rows is full, and so on for the other arrays."""
+NEED_CALLS: Final = 3
+NEED_ORDERS: Final = 4
+NEED_JOBS: Final = 5
+NEED_TRANSFERS: Final = 6
+NEED_CONNECTIONS: Final = 7
+NEED_EVENTS: Final = 8
+NEED_SLOW_CALLS: Final = 9
+NEED_LATENCIES: Final = 10
 
 
-class Calls(NamedTuple):
-    """What calls consist of, and those that are being made."""
+class CallRecords(NamedTuple):
+    """Operations as graphs of messages, and the calls under way."""
 
     operations: Record
     steps: Record
     messages: Record
     lists: Record
-    """Of steps and messages, which say where in it theirs begin and end."""
+    """Numbers of steps and messages; their records say which range of it is theirs."""
     roles: Record
-    ways: Record
+    directions: Record
     latencies: Record
-    """Of each way, forward and backward: drawn beforehand, each used once."""
-    client: Record
+    """Drawn beforehand, each used once: by direction of a link, there and back."""
+    clients: Record
     incidents: Record
     calls: Record
     orders: Record
-    missing: Record
-    """How much each step of a call still waits for."""
-    at: Record
-    """The moments of each message of a call."""
-    carrier: Record
-    """The connection of each exchange of a call, while it has one."""
-    flights: Record
-    lines: Record
-    """Whoever waits for a connection over a link, by link and process."""
+    unmet_needs: Record
+    """Messages that each step of a call still waits for."""
+    moments: Record
+    """Moments of each message of a call."""
+    connection: Record
+    """Connection of each exchange of a call, while it has one."""
+    deliveries: Record
+    connection_queues: Record
+    """Connections of a pool, and who waits for one: by link and process."""
     limits: Record
     keys: Record
     events: Record
     arrivals: Record
-    """Those that are known."""
+    """Arrivals that are known."""
     rows: Record
-    kept: Record
+    slow_calls: Record
     state: Record

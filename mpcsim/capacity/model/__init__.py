@@ -1,4 +1,4 @@
-"""What is modelled: machines, workloads, arrivals, incidents, and what operations cost."""
+"""Inputs of the model: machines, workloads, arrivals, incidents, and service demands."""
 
 from mpcsim.capacity.model.parts import EXACTNESSES
 

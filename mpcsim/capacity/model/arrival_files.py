@@ -1,12 +1,11 @@
 """Times of calls in a CSV file: seconds, other units by name, or dates.
 
-Commas, semicolons or tabs part the columns (``mpcsim.sim.network.measured.tables.tables``);
-decimals may have commas where semicolons do. The column is the one that is asked for, or the first
-whose heading is a time's (``time``, ``timestamp``, ``zeit_s``), or the first. A unit is at the end
-of the heading (``time_ms``); without one, numbers are seconds, unless they are too large for
-seconds since 1970: these are milliseconds, microseconds or nanoseconds. Dates are ISO 8601, or
-``31.12.2026 10:00:00``; without a zone they are UTC. A column of counts (``calls``) may say 1, and
-nothing else.
+Columns are separated by commas, semicolons or tabs (``mpcsim.sim.network.measured.tables.tables``);
+with semicolons, decimals may have commas. The column is the one that is asked for, or the first
+with a heading for times (``time``, ``timestamp``, ``zeit_s``), or the first. The end of the heading
+is the unit (``time_ms``); without one, numbers are seconds, unless they are too large for seconds
+since 1970: those are milliseconds, microseconds or nanoseconds. Dates are ISO 8601, or
+``31.12.2026 10:00:00``; without a zone they are UTC. A column of counts (``calls``) must be all 1.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _DOTTED: Final = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})([ T].*)?")
 
 
 def read(path: str | Path, column: str = "") -> list[float]:
-    """Return the times in seconds, as they stand in the file.
+    """Return the times in seconds, as in the file.
 
     Raises:
         UsageError: no such column, a cell that is no time, several calls in a line: names the line
@@ -57,7 +56,7 @@ def read(path: str | Path, column: str = "") -> list[float]:
     first = table.rows[0].cells
     has_headings = bool(column) or not _is_time(first[0])
     headings = [Column(path, cell if has_headings else "", {}) for cell in first]
-    at = _place(headings, column, path)
+    at = _time_column(headings, column, path)
     body = table.rows[has_headings:]
     _check_counts(headings, at, body, path)
     try:
@@ -77,8 +76,8 @@ def read(path: str | Path, column: str = "") -> list[float]:
     return found
 
 
-def _place(headings: Sequence[Column], column: str, path: str | Path) -> int:
-    """Return which column has the times."""
+def _time_column(headings: Sequence[Column], column: str, path: str | Path) -> int:
+    """Return the index of the column with the times."""
     names = [each.name for each in headings]
     if column:
         if column not in names:
@@ -107,18 +106,19 @@ def _check_counts(
 
 
 def _is_time(cell: str) -> bool:
+    """Return whether a cell is a time, so that the first line is no heading."""
     return any(_seconds(cell, Column("", "", {}), decimal) is not None for decimal in ".,")
 
 
 def _seconds(cell: str, heading: Column, decimal: str) -> float | None:
-    """Return the time in a cell; None: it is none."""
+    """Return the time in a cell in seconds; None: the cell is no time."""
     found = number(cell, decimal)
     if found is not None:
         if not math.isfinite(found.value):
             return None
         if found.unit is not None:
             return found.value * Column("", found.unit, {}).unit_in_ms(None) / 1000
-        if heading.unit_in_name:
+        if heading.has_unit:
             return found.value * heading.unit_in_ms(None) / 1000
         return found.value / next((by for above, by in EPOCHS if found.value > above), 1.0)
     if clock := _CLOCK.fullmatch(cell):

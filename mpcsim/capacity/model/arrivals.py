@@ -1,6 +1,7 @@
-"""When calls come: rates over time, a list of times, or users who take their time.
+"""Arrival processes of an open workload (rates over time, given times), and closed workloads.
 
-Times are seconds since the beginning of a run.
+Times are seconds since the beginning of a run. Arrivals at a rate are a Poisson process, piecewise
+constant in time (``draw_times``).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from numpy.typing import NDArray
 
 from mpcsim.capacity.model import arrival_files
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.streams import generator
 
 DAY_S = 86_400.0
 
 
-class Piece(NamedTuple):
-    """A time during which calls come at one rate."""
+class RatePiece(NamedTuple):
+    """Interval of time with a constant arrival rate."""
 
     begin_s: float
     end_s: float
@@ -32,7 +33,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Steady:
-    """Calls come at one rate, independently of each other (Poisson)."""
+    """Poisson arrivals at one rate."""
 
     per_s: float
 
@@ -40,23 +41,23 @@ class Steady:
         return f"{self.per_s:g} calls a second"
 
     def __post_init__(self) -> None:
-        _rate("arrivals per_s", self.per_s)
+        _check_rate("arrivals per_s", self.per_s)
 
-    def pieces(self, begin_s: float, end_s: float) -> Iterator[Piece]:
-        """The rates of a time."""
-        yield Piece(begin_s, end_s, self.per_s)
+    def pieces(self, begin_s: float, end_s: float) -> Iterator[RatePiece]:
+        """Return the rates between two times."""
+        yield RatePiece(begin_s, end_s, self.per_s)
 
 
 @dataclass(frozen=True)
 class Bursts:
-    """The same, and at another rate for a while, again and again."""
+    """Poisson arrivals at one rate, and at another during bursts."""
 
     per_s: float
     burst_per_s: float
-    """During a burst, in place of ``per_s``."""
+    """Rate during a burst, in place of ``per_s``."""
     lasting_s: float
     every_s: float = math.inf
-    """From one's beginning to the next one's; by default there is one."""
+    """Period, from the beginning of a burst to the next one's; by default there is one burst."""
     first_s: float = 60.0
 
     def __str__(self) -> str:
@@ -67,8 +68,8 @@ class Bursts:
         )
 
     def __post_init__(self) -> None:
-        _rate("arrivals per_s", self.per_s)
-        _rate("arrivals burst_per_s", self.burst_per_s)
+        _check_rate("arrivals per_s", self.per_s)
+        _check_rate("arrivals burst_per_s", self.burst_per_s)
         if not 0 < self.lasting_s < self.every_s:
             raise UsageError(
                 f"arrivals lasting_s is {self.lasting_s}: above 0, and below every_s "
@@ -77,14 +78,14 @@ class Bursts:
         if not 0 <= self.first_s < math.inf:
             raise UsageError(f"arrivals first_s is {self.first_s}: below 0, or not finite")
 
-    def during_s(self, length_s: float) -> list[tuple[float, float]]:
-        """When there are bursts."""
+    def active_intervals_s(self, length_s: float) -> list[tuple[float, float]]:
+        """Return the beginnings and ends of all bursts."""
         return [
             (begin, end) for begin, end, rate in self.pieces(0.0, length_s) if rate != self.per_s
         ]
 
-    def pieces(self, begin_s: float, end_s: float) -> Iterator[Piece]:
-        """The rates of a time."""
+    def pieces(self, begin_s: float, end_s: float) -> Iterator[RatePiece]:
+        """Return the rates between two times."""
         n = 0
         if begin_s > self.first_s and self.every_s < math.inf:
             n = math.floor((begin_s - self.first_s) / self.every_s)
@@ -94,17 +95,18 @@ class Bursts:
             over = burst + self.lasting_s
             for until, rate in ((burst, self.per_s), (over, self.burst_per_s)):
                 if at < min(until, end_s):
-                    yield Piece(at, min(until, end_s), rate)
+                    yield RatePiece(at, min(until, end_s), rate)
                     at = min(until, end_s)
             if self.every_s == math.inf and at < end_s:
-                yield Piece(at, end_s, self.per_s)
+                yield RatePiece(at, end_s, self.per_s)
                 return
             n += 1
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A day as it is: a rate for each of its parts, which are equally long. Days repeat."""
+    """Poisson arrivals at a rate for each part of a day; the parts are equally long, and days
+    repeat."""
 
     per_s: tuple[float, ...]
     lasting_s: float = DAY_S
@@ -116,24 +118,24 @@ class Profile:
         if not self.per_s:
             raise UsageError("arrivals per_s is empty: one rate for each part of the day")
         for rate in self.per_s:
-            _rate("arrivals per_s", rate)
+            _check_rate("arrivals per_s", rate)
         if not 0 < self.lasting_s < math.inf:
             raise UsageError(f"arrivals lasting_s is {self.lasting_s}: above 0, and finite")
 
-    def pieces(self, begin_s: float, end_s: float) -> Iterator[Piece]:
-        """The rates of a time."""
+    def pieces(self, begin_s: float, end_s: float) -> Iterator[RatePiece]:
+        """Return the rates between two times."""
         each = self.lasting_s / len(self.per_s)
         n = math.floor(begin_s / each)
         while n * each < end_s:
             until = min((n + 1) * each, end_s)
             if until > max(begin_s, n * each):
-                yield Piece(max(begin_s, n * each), until, self.per_s[n % len(self.per_s)])
+                yield RatePiece(max(begin_s, n * each), until, self.per_s[n % len(self.per_s)])
             n += 1
 
 
 @dataclass(frozen=True)
 class Times:
-    """Calls come when calls have come: times in a file, or given."""
+    """Arrivals at given times, from a file or a list."""
 
     at_s: tuple[float, ...]
 
@@ -152,7 +154,7 @@ class Times:
 
     @classmethod
     def of_csv(cls, path: str | Path, column: str = "") -> Times:
-        """Return the times in a CSV file (``arrival_files``); the first is the beginning.
+        """Return the times in a CSV file (``arrival_files``); the first time becomes 0.
 
         Args:
             column: its heading; by default the first whose heading is a time's, or the first.
@@ -170,17 +172,17 @@ class Times:
 
 @dataclass(frozen=True)
 class Users:
-    """A closed loop: so many users, each of whom calls, waits for the answer, and thinks."""
+    """Closed workload: users who call, wait for the answer, think, and call again."""
 
     count: int
     think_s: float = 0.0
-    """On average; exponential, as times between independent events are."""
+    """Mean think time (exponential)."""
 
     def __str__(self) -> str:
         return f"{self.count:,} users who think for {self.think_s:g} s"
 
     def __post_init__(self) -> None:
-        if not whole(self.count, 1):
+        if not is_whole_number(self.count, 1):
             raise UsageError(f"arrivals count is {self.count}: not a whole number from 1 on")
         if not 0 <= self.think_s < math.inf:
             raise UsageError(f"arrivals think_s is {self.think_s}: below 0, or not finite")
@@ -189,10 +191,10 @@ class Users:
 Arrivals = Steady | Bursts | Profile | Times | Users
 
 
-def drawn(
+def draw_times(
     arrivals: Steady | Bursts | Profile | Times, begin_s: float, end_s: float, seed: int, n: int
 ) -> NDArray[np.float64]:
-    """The times of all calls from ``begin_s`` to before ``end_s``, in order.
+    """Return the times of all calls from ``begin_s`` to before ``end_s``, in order.
 
     Args:
         n: number of this part of the run; each has a generator of its own.
@@ -208,6 +210,7 @@ def drawn(
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _rate(what: str, per_s: float) -> None:
+def _check_rate(what: str, per_s: float) -> None:
+    """Refuse a rate that is negative or infinite."""
     if not 0 <= per_s < math.inf:
         raise UsageError(f"{what} is {per_s}: calls a second, from 0 on")

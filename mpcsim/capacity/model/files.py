@@ -1,8 +1,7 @@
-"""Deployments and workloads as tables of TOML files, and back; ``mpcsim.capacity.plan`` has an
-example with everything in it.
+"""Deployments and workloads as tables of TOML files; ``mpcsim.capacity.plan`` has a full example.
 
-Keys are the fields of the classes, and what is left out is as there. An error begins with the path
-of its entry: ``workload.events[0].at_s: ...``.
+Keys are the fields of the classes; what is left out has the class's default. An error begins with
+the path of its entry: ``workload.events[0].at_s: ...``.
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ from typing import Any, Final, TypeVar
 from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.model.incidents import EVENTS, Event
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network import spellings
+from mpcsim.sim.network import network_specification
 from mpcsim.sim.network.files import tables, toml
-from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.files.toml import key_path
 from mpcsim.sim.network.topology import Network
 
 T = TypeVar("T")
 
 PARTS: Final = ("caller", "node", "gateway", "operator", "institution")
-"""The tables of components."""
+"""Tables of components."""
 LIMITS: Final = ("making_limit", "making_queue")
-"""What else a deployment has."""
+"""Other keys of a deployment."""
 NETWORK: Final = "network"
-"""Names a network file, in place of the network's tables."""
+"""Key with the name of a network file, in place of the network's tables."""
 WORKLOAD: Final = "workload"
-ASKED: Final = (
+PLAN_KEYS: Final = (
     *("hours", "minutes", "seconds", "seed", "costs", "exactness"),
     *("deadline_ms", "curve", "sensitivity", "cheapest"),
 )
-"""What else is in the file of a plan."""
-KEYS: Final = (*PARTS, *LIMITS, NETWORK, *spellings.KEYS, WORKLOAD, *ASKED)
+"""Other keys of a plan."""
+KEYS: Final = (*PARTS, *LIMITS, NETWORK, *network_specification.KEYS, WORKLOAD, *PLAN_KEYS)
 
 ARRIVALS: Final[Mapping[str, type[Arrivals]]] = {
     "steady": Steady,
@@ -45,8 +44,8 @@ ARRIVALS: Final[Mapping[str, type[Arrivals]]] = {
 }
 
 
-def read(path: str | Path, make: Callable[[Mapping[str, Any], Path], T]) -> T:
-    """What is made of a file.
+def load(path: str | Path, make: Callable[[Mapping[str, Any], Path], T]) -> T:
+    """Return what ``make`` builds from a TOML file.
 
     Args:
         make: gets its table, and the folder that paths in it begin at.
@@ -55,20 +54,20 @@ def read(path: str | Path, make: Callable[[Mapping[str, Any], Path], T]) -> T:
         UsageError: not TOML, or what ``make`` says: names the file.
         OSError: the file cannot be read.
     """
-    return located(toml.read(path), str(path), Path(path).parent, make)
+    return decode_table(toml.read(path), str(path), Path(path).parent, make)
 
 
-def located(
+def decode_table(
     table: Mapping[str, Any],
     source: str,
     folder: Path,
     make: Callable[[Mapping[str, Any], Path], T],
 ) -> T:
-    """What is made of a table; errors begin with its source."""
+    """Return what ``make`` builds from a table; errors begin with its source."""
     try:
         for name in table:
             if name not in KEYS:
-                raise UsageError(f"{inside('', name)}: {unknown('entry', name, KEYS)}")
+                raise UsageError(f"{key_path('', name)}: {unknown('entry', name, KEYS)}")
         return make(table, folder)
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
@@ -77,8 +76,8 @@ def located(
 # ---------------------------------------------------------------------- deployments
 
 
-def deployment(make: Callable[..., T], table: Mapping[str, Any], folder: Path) -> T:
-    """The deployment in the table of a plan.
+def decode_deployment(make: Callable[..., T], table: Mapping[str, Any], folder: Path) -> T:
+    """Return the deployment in the table of a plan.
 
     Raises:
         UsageError: an entry that is unknown, missing or out of range, or a network file that cannot
@@ -88,23 +87,23 @@ def deployment(make: Callable[..., T], table: Mapping[str, Any], folder: Path) -
     return tables.decode(make, parts, "", {}, network=_network(table, folder))
 
 
-def deployment_table(model: object) -> dict[str, Any]:
-    """What ``deployment`` makes it of.
+def encode_deployment(model: object) -> dict[str, Any]:
+    """Return the table of which ``decode_deployment`` makes this deployment.
 
     Raises:
         UsageError: a latency of its network is of a class that files do not know.
     """
-    parts = tables.encode(model, _written, leave_out=frozenset({NETWORK}), defaults=False)
+    parts = tables.encode(model, _encode_value, leave_out=frozenset({NETWORK}), defaults=False)
     network: Network = getattr(model, NETWORK)
     return parts | network.table()
 
 
 def _network(table: Mapping[str, Any], folder: Path) -> Network:
-    spelt = {name: value for name, value in table.items() if name in spellings.KEYS}
+    spelt = {name: value for name, value in table.items() if name in network_specification.KEYS}
     if NETWORK not in table:
-        return spellings.network(spelt) if spelt else Network.star()
+        return network_specification.parse_network(spelt) if spelt else Network.star()
     for name in spelt:
-        raise UsageError(f"{inside('', name)}: the network is there already, in a file")
+        raise UsageError(f"{key_path('', name)}: the network is there already, in a file")
     if not isinstance(name := table[NETWORK], str):
         raise UsageError(f"{NETWORK}: {name!r} is not the name of a file")
     try:
@@ -118,8 +117,8 @@ def _network(table: Mapping[str, Any], folder: Path) -> Network:
 # ---------------------------------------------------------------------- workloads
 
 
-def workload(make: Callable[..., T], table: object, folder: Path) -> T:
-    """The workload in a table of its own.
+def decode_workload(make: Callable[..., T], table: object, folder: Path) -> T:
+    """Return the workload in a table of its own.
 
     Args:
         folder: where a file of times is, if its path begins nowhere.
@@ -135,13 +134,13 @@ def workload(make: Callable[..., T], table: object, folder: Path) -> T:
     return tables.decode(make, table, WORKLOAD, special)
 
 
-def workload_table(of: object) -> dict[str, Any]:
-    """What ``workload`` makes it of."""
-    return tables.encode(of, _written, defaults=False)
+def encode_workload(of: object) -> dict[str, Any]:
+    """Return the table of which ``decode_workload`` makes this workload."""
+    return tables.encode(of, _encode_value, defaults=False)
 
 
 def _arrivals(value: Any, at: str, folder: Path) -> Arrivals:
-    name, own = tables.kind(value, "kind", at, ARRIVALS)
+    name, own = tables.split_kind(value, "kind", at, ARRIVALS)
     make: Callable[..., Arrivals] = ARRIVALS[name]
     if make is Times and "file" in own:
         make = _times_of(folder)
@@ -160,21 +159,22 @@ def _times_of(folder: Path) -> Callable[..., Times]:
 
 def _events(value: Any, at: str) -> tuple[Event, ...]:
     def event(each: Any, at: str) -> Event:
-        name, own = tables.kind(each, "event", at, EVENTS)
+        name, own = tables.split_kind(each, "event", at, EVENTS)
         make: Callable[..., Event] = EVENTS[name]
         return tables.decode(make, own, at, {})
 
-    return tables.each(value, at, event)
+    return tables.decode_list(value, at, event)
 
 
 def _shares(value: Any, at: str) -> dict[str, float]:
     return {
-        name: number(each, inside(at, name)) for name, each in tables.entries(value, at).items()
+        name: check_number(each, key_path(at, name))
+        for name, each in tables.as_table(value, at).items()
     }
 
 
-def number(value: Any, at: str) -> int | float:
-    """A number, as it is.
+def check_number(value: Any, at: str) -> int | float:
+    """Return a value that is a number.
 
     Raises:
         UsageError: it is none.
@@ -184,19 +184,19 @@ def number(value: Any, at: str) -> int | float:
     return value
 
 
-# ---------------------------------------------------------------------- writing
+# ---------------------------------------------------------------------- encoding
 
 
-def _written(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     for key, kinds in (("kind", ARRIVALS), ("event", EVENTS)):
         for name, of in kinds.items():
             if type(value) is of:
-                return {key: name} | tables.encode(value, _written, defaults=False)
+                return {key: name} | tables.encode(value, _encode_value, defaults=False)
     match value:
         case tuple():
-            return [_written(each) for each in value]
+            return [_encode_value(each) for each in value]
         case Mapping():
-            return {name: _written(each) for name, each in value.items()}
+            return {name: _encode_value(each) for name, each in value.items()}
         case str() | int() | float():
             return value
-    return tables.encode(value, _written, defaults=False)
+    return tables.encode(value, _encode_value, defaults=False)

@@ -1,4 +1,4 @@
-"""What a call consists of: who sends what to whom after having what, and the turns it needs."""
+"""Operations: the graph of messages of a call, and the key locks that it needs."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from typing import Final
 
 from mpcsim.sim.replay import MessageGraph
 
-ASKED: Final = "the call"
-"""The message with which a caller begins."""
-ANSWERED: Final = "its answer"
+REQUEST: Final = "the call"
+"""Message with which a caller begins."""
+RESPONSE: Final = "its answer"
 PRESIGNATURES: Final = 16
-"""That a call for them asks for."""
+"""Number of presignatures that a call for them asks for."""
 
 
 @dataclass(frozen=True)
-class Turn:
-    """While a call has something of its key to itself."""
+class KeyLock:
+    """Exclusive lock of a user's key at one place, held during a part of a call."""
 
-    of: str
-    """What: the same name is the same turn in every operation."""
-    takes: str
-    """The message whose handling takes it; where the last of several does, which it mostly is."""
-    gives: str
-    """The message whose handling gives it up."""
-    refuses: str
-    """The request that is refused if somebody else has it."""
-    waiting: int
-    """So many may wait for one key; the others are refused. 0: all are."""
-    patience_s: float
-    """How long they wait at most."""
+    name: str
+    """Name of the lock: the same in every operation that needs it."""
+    acquired_by: str
+    """Message whose handling acquires it; of several that do now and then, the most frequent."""
+    released_by: str
+    """Message whose handling releases it."""
+    refused_request: str
+    """Request that is refused if another call holds it."""
+    queue_capacity: int
+    """Calls that may wait for one key; others are refused. 0: all are."""
+    timeout_s: float
+    """Longest wait."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One of those that callers may ask for."""
+    """Operation of the service that callers may ask for."""
 
     name: str
     graph: MessageGraph
-    """Of the whole call, recorded from the real service."""
-    asked_bytes: int
-    answered_bytes: int
-    turns: tuple[Turn, ...]
-    """In the order in which they are taken; one may come again."""
+    """Messages of the whole call and what each waits for, recorded from the real service."""
+    request_bytes: int
+    response_bytes: int
+    locks: tuple[KeyLock, ...]
+    """Locks in the order of acquisition; one may occur again."""
 
     @property
     def digest(self) -> str:
-        """Of its messages' names and sizes: another one if the service does otherwise."""
+        """Digest of the names and sizes of its messages: it changes with the service."""
         said = [[packet.kind, packet.size] for packet in self.graph.messages]
-        text = json.dumps([self.asked_bytes, self.answered_bytes, said], ensure_ascii=False)
+        text = json.dumps([self.request_bytes, self.response_bytes, said], ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What a service runs on: sites, machines, processes, and the network between them."""
+"""Deployment as data: sites, machines, processes, and the network between them."""
 
 from __future__ import annotations
 
@@ -10,35 +10,37 @@ from typing import Final, Literal, NamedTuple, Self, get_args
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, ROLES
 from mpcsim.service.gateway.sessions.sessions import MAKING_QUEUE
+from mpcsim.sim.network.service_paths import service_paths
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
-from mpcsim.sim.network.ways import ways
+from mpcsim.sim.network.transport import is_whole_number
 
 Exactness = Literal["recorded", "real", "live"]
-"""How much of the service is run: its messages, or itself; and what that is charged with: sampled
-costs, or (``live``) what it takes here and now, which is never twice the same."""
+"""Level of detail: recorded messages (``recorded``), or the real service's code, charged with
+sampled service demands (``real``) or with the time that it takes here and now (``live``: never
+twice the same)."""
 EXACTNESSES: Final = get_args(Exactness)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A component: its replicas, each on a machine of its own, or all on one with others."""
+    """Component of the service: its replicas, each on a machine of its own, or on one with other
+    parts."""
 
     cores: int = 2
-    """Of each machine."""
+    """Cores of each machine."""
     replicas: int = 1
     workers: int = 1
     """Processes of each replica; each has an event loop, which uses one core at most."""
     speed: float = 1.0
-    """Of a core beside the one that the costs were measured on; the disk stays as it is."""
+    """Speed of a core relative to the machine of the costs; the disk stays as it is."""
     memory_mb: float = math.inf
-    """Of each replica, from which on it counts as broken."""
+    """Memory of each replica's machine; beyond it, the replica counts as saturated."""
     machine: str = ""
-    """Its name, if other parts are on it, too; they all say the same ``cores``."""
+    """Name of the machine, if it is shared with other parts; they all state the same ``cores``."""
 
     def __post_init__(self) -> None:
         for name in ("cores", "replicas", "workers"):
-            if not whole(value := getattr(self, name), 1):
+            if not is_whole_number(value := getattr(self, name), 1):
                 raise UsageError(f"part {name} is {value}: not a whole number from 1 on")
         if not self.speed > 0:
             raise UsageError(f"part speed is {self.speed}: not above 0")
@@ -48,12 +50,12 @@ class Part:
 
 
 class Machine(NamedTuple):
-    """What has cores and a disk."""
+    """Cores and a disk that some replicas share."""
 
     name: str
     cores: int
     replicas: tuple[tuple[str, int], ...]
-    """On it: the part, and which of its replicas."""
+    """Replicas on it: the part, and the number among its replicas."""
 
 
 ONE_MACHINE: Final = "this one"
@@ -67,26 +69,25 @@ _PARTIES: Final = {
 
 @dataclass(frozen=True)
 class Model:
-    """A service as it is deployed, as data; ``Deployment`` is what one runs."""
+    """Deployment of a service, as data; ``Deployment`` can be run."""
 
     network: Network = field(default_factory=Network.star)
     node: Part = Part()
-    """In the caller's backend: at the client's site."""
+    """REST node in the caller's backend: at the client's site."""
     gateway: Part = Part()
     operator: Part = Part()
     institution: Part = Part()
     caller: Part | None = None
-    """Who calls, if what that costs is of interest; beside the node."""
+    """Machine of the callers, if their own costs are of interest; beside the node."""
 
     making_limit: int = 0
-    """As the gateway's setting: keys that may be made at a time, by generations and recoveries; 0:
-    as many as are asked for."""
+    """Setting of the gateway: keys made at a time by generations and recoveries; 0: no limit."""
     making_queue: int = MAKING_QUEUE
-    """How many more may wait for that; the others are refused."""
+    """Calls that may wait for that limit; others are refused."""
 
     def __post_init__(self) -> None:
         for name in ("making_limit", "making_queue"):
-            if not whole(value := getattr(self, name), 0):
+            if not is_whole_number(value := getattr(self, name), 0):
                 raise UsageError(f"deployment {name} is {value}: not a whole number from 0 on")
         if self.network.placement.keys() != ROLES.keys():
             parties = ", ".join(map(str, self.network.placement)) or "nobody"
@@ -94,7 +95,7 @@ class Model:
                 f"the parties of a service are {', '.join(ROLES.values())} (1, 2 and 3), those of "
                 f"this network {parties}"
             )
-        ways(self.network)
+        service_paths(self.network)
         cores: dict[str, tuple[str, int]] = {}
         for name, part in self.parts.items():
             first, number = cores.setdefault(part.machine or name, (name, part.cores))
@@ -106,13 +107,14 @@ class Model:
 
     @classmethod
     def on_one_machine(cls, cores: int = 2, network: Network | None = None) -> Self:
-        """Everything on one machine, callers included, as ``mpcsim serve`` has it."""
+        """Return a deployment with everything on one machine, callers included, as by ``mpcsim
+        serve``."""
         part = Part(cores, machine=ONE_MACHINE)
         return cls(network or Network.star(), part, part, part, part, part)
 
     @property
     def parts(self) -> Mapping[str, Part]:
-        """By name."""
+        """Parts by name."""
         found = {
             name: getattr(self, name) for name in ("node", "gateway", "operator", "institution")
         }
@@ -120,7 +122,7 @@ class Model:
 
     @property
     def sites(self) -> Mapping[str, str]:
-        """Of each part: where in the network it is."""
+        """Site of each part in the network."""
         found = {name: self.network.placement[party] for name, party in _PARTIES.items()}
         there = self.network.route(CLIENT, OPERATOR) or self.network.route(CLIENT, INSTITUTION)
         found["gateway"] = there[0].target if len(there) > 1 else found["node"]
@@ -128,7 +130,7 @@ class Model:
 
     @property
     def machines(self) -> tuple[Machine, ...]:
-        """What is on which machine: who shares cores and disk with whom."""
+        """Machines, and which replicas share them."""
         found: dict[str, Machine] = {}
         for name, part in self.parts.items():
             for replica in range(1, part.replicas + 1):
@@ -139,7 +141,8 @@ class Model:
 
     @property
     def extrapolated(self) -> tuple[str, ...]:
-        """What the real service cannot be: figures about it are not validated."""
+        """Parts with more processes than the real service can have: figures about them are not
+        validated."""
         return tuple(
             f"{name}: {part.replicas * part.workers} processes"
             for name, part in self.parts.items()

@@ -1,4 +1,4 @@
-"""How fast a machine is, by what the service's time consists of: four primitives."""
+"""Speed of a machine, by four primitives of which the service's time consists."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from mpcsim.errors import UsageError
 ROUNDS: Final = 7
 ARGON2_KIB: Final = 65_536
 ARGON2_TIMES: Final = 2
-"""Of the fixed piece of Argon2id."""
+"""Passes of the Argon2id primitive."""
 BLOCK: Final = 4096
-"""Bytes that are written before each fsync."""
+"""Bytes written before each fsync."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """A machine's primitives; the less, the faster."""
+    """Times of a machine's primitives; the less, the faster."""
 
     curve_us: float
-    """A multiplication of a point of secp256k1."""
+    """Multiplication of a point of secp256k1."""
     interpreter_us: float
-    """A fixed piece of pure Python."""
+    """Fixed piece of pure Python."""
     argon2_ms: float
-    """Argon2id of 64 MiB: memory bandwidth, mostly."""
+    """Argon2id with 64 MiB: memory bandwidth, mostly."""
     fsync_ms: float
-    """Until 4 KiB are on the disk."""
+    """Write of 4 KiB to the disk."""
 
     NONE: ClassVar[Speed]
-    """One that nothing was measured on: every primitive is 1."""
+    """Speed without measurement: every primitive is 1."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -44,7 +44,7 @@ class Speed:
 
     @classmethod
     def measured(cls, folder: str | None = None) -> Self:
-        """This machine, in a few seconds.
+        """Measure this machine, in a few seconds.
 
         Args:
             folder: on the disk that is meant; by default that of temporary files.
@@ -57,7 +57,7 @@ class Speed:
         )
 
     def ratios(self, to: Speed) -> Mapping[str, float]:
-        """How much longer another one takes for each."""
+        """Return how many times as long another machine takes, by primitive."""
         return {
             each.name.rpartition("_")[0]: getattr(to, each.name) / getattr(self, each.name)
             for each in fields(self)
@@ -68,13 +68,13 @@ Speed.NONE = Speed(1.0, 1.0, 1.0, 1.0)
 
 
 def interpreter_us(rounds: int = 20) -> float:
-    """Processor time of a fixed piece of pure Python: the shortest of some rounds."""
-    return min(_cpu_us(_piece) for _ in range(rounds))
+    """Return the CPU time of a fixed piece of pure Python: the shortest of some rounds."""
+    return min(_cpu_us(_python_workload) for _ in range(rounds))
 
 
 def curve_us() -> float:
-    """Processor time of a multiplication."""
-    from coincurve import PublicKey  # here: who only loads costs needs neither library
+    """Return the CPU time of a point multiplication."""
+    from coincurve import PublicKey  # here: loading costs needs neither library
 
     point, scalar = PublicKey.from_secret(bytes([3]) * 32), bytes([7]) * 32
     count = 200
@@ -87,7 +87,7 @@ def curve_us() -> float:
 
 
 def argon2_ms() -> float:
-    """Processor time of a fixed Argon2id."""
+    """Return the CPU time of a fixed Argon2id."""
     from nacl import pwhash
 
     def once() -> None:
@@ -99,7 +99,7 @@ def argon2_ms() -> float:
 
 
 def fsync_ms(folder: str | None = None) -> float:
-    """Time until a block is on the disk."""
+    """Return the time of a write to the disk."""
     took = []
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         for _ in range(5 * ROUNDS):
@@ -111,8 +111,8 @@ def fsync_ms(folder: str | None = None) -> float:
     return median(took)
 
 
-def _piece() -> int:
-    """What Python code does: calls, attributes, numbers, dictionaries, bytes."""
+def _python_workload() -> int:
+    """Run typical Python: calls, attributes, numbers, dictionaries, bytes."""
     found: dict[int, bytes] = {}
     total = 0
     for n in range(2_000):
@@ -123,6 +123,7 @@ def _piece() -> int:
 
 
 def _cpu_us(work: Callable[[], object]) -> float:
+    """Return the CPU time of a function in this thread."""
     began = time.thread_time_ns()
     work()
     return (time.thread_time_ns() - began) / 1000

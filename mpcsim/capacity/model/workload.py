@@ -1,4 +1,4 @@
-"""What is asked of a service: how much, when, by whom, and what callers do about a bad answer."""
+"""Workload: arrival process, mix of operations, users, and the retry policy of callers."""
 
 from __future__ import annotations
 
@@ -13,67 +13,67 @@ from mpcsim.capacity.model.arrivals import Arrivals, Steady
 from mpcsim.capacity.model.incidents import Event
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.files import toml
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 
 SIGN: Final = "sign secp256k1"
 
 
-class Asked(NamedTuple):
-    """What a caller asks for."""
+class CallType(NamedTuple):
+    """Kind of call: endpoint, curve and signer."""
 
     verb: str
-    """The endpoint, below ``/v3/wallet``; ``presigned`` is ``sign`` with a presignature."""
+    """Endpoint below ``/v3/wallet``; ``presigned`` is ``sign`` with a presignature."""
     curve: str = ""
     signer: str = "operator"
-    """Of a signature: who signs along."""
+    """MPC node that signs along."""
 
     @property
-    def chosen(self) -> dict[str, str]:
-        """What the request says about that."""
+    def signer_field(self) -> dict[str, str]:
+        """Fields of the request that name the signer."""
         return {} if self.signer == "operator" else {"signer": self.signer}
 
     @property
     def endpoint(self) -> str:
-        """Of the REST API."""
+        """Path of the REST API."""
         return f"/v3/wallet/{'sign' if self.verb == 'presigned' else self.verb}"
 
 
-OPERATIONS: Final[Mapping[str, Asked]] = {
-    "sign secp256k1": Asked("sign", "secp256k1"),
-    "sign secp256k1 with the institution": Asked("sign", "secp256k1", "institution"),
-    "presigned secp256k1": Asked("presigned", "secp256k1"),
-    "presign secp256k1": Asked("presign", "secp256k1"),
-    "generate secp256k1": Asked("generate", "secp256k1"),
-    "recover secp256k1": Asked("recover", "secp256k1"),
-    "sign ed25519": Asked("sign", "ed25519"),
-    "sign ed25519 with the institution": Asked("sign", "ed25519", "institution"),
-    "generate ed25519": Asked("generate", "ed25519"),
-    "recover ed25519": Asked("recover", "ed25519"),
-    "validate password": Asked("validate/password"),
-    "validate share": Asked("validate/share"),
+OPERATIONS: Final[Mapping[str, CallType]] = {
+    "sign secp256k1": CallType("sign", "secp256k1"),
+    "sign secp256k1 with the institution": CallType("sign", "secp256k1", "institution"),
+    "presigned secp256k1": CallType("presigned", "secp256k1"),
+    "presign secp256k1": CallType("presign", "secp256k1"),
+    "generate secp256k1": CallType("generate", "secp256k1"),
+    "recover secp256k1": CallType("recover", "secp256k1"),
+    "sign ed25519": CallType("sign", "ed25519"),
+    "sign ed25519 with the institution": CallType("sign", "ed25519", "institution"),
+    "generate ed25519": CallType("generate", "ed25519"),
+    "recover ed25519": CallType("recover", "ed25519"),
+    "validate password": CallType("validate/password"),
+    "validate share": CallType("validate/share"),
 }
-"""What callers may ask for, by name."""
+"""Operations that callers may ask for, by name."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """What a caller does who waits."""
+    """Retry policy of callers."""
 
     timeout_s: float = math.inf
-    """When it gives an attempt up. The service goes on with it."""
+    """Time-out of an attempt; the service continues with it."""
     attempts: int = 1
-    """At most: another follows an attempt that was refused, broke off, or took too long."""
+    """Attempts at most: another follows one that was refused, failed, or timed out."""
     pause_s: float = 0.0
-    """Before the second attempt; 0: at once."""
+    """Pause before the second attempt; 0: none."""
     factor: float = 1.0
-    """Of each further pause over the one before: 2 doubles them (exponential back-off)."""
+    """Ratio of each further pause to the one before: 2 is exponential back-off."""
     jitter: float = 0.0
-    """Part of each pause that is drawn: 1 is anything from none to all of it."""
+    """Share of each pause that is random: 1 is uniform from 0 to the whole pause."""
 
     def __post_init__(self) -> None:
         if not self.timeout_s > 0:
             raise UsageError(f"client timeout_s is {self.timeout_s}: not above 0")
-        if not whole(self.attempts, 1):
+        if not is_whole_number(self.attempts, 1):
             raise UsageError(f"client attempts is {self.attempts}: not a whole number from 1 on")
         if not 0 <= self.pause_s < math.inf:
             raise UsageError(f"client pause_s is {self.pause_s}: below 0, or not finite")
@@ -93,14 +93,15 @@ class Workload:
 
     arrivals: Arrivals = field(default_factory=lambda: Steady(10.0))
     mix: Mapping[str, float] = field(default_factory=lambda: {SIGN: 1.0})
-    """Of ``OPERATIONS``: shares; what they add up to is all."""
+    """Shares of ``OPERATIONS``; only their proportions matter."""
     users: int = 100_000
-    """Each has one key; two calls for one key at a time meet each other."""
+    """Users, each with one key; two calls for one key at a time conflict."""
     skew: float = 0.0
-    """How unequal they are: user n calls in proportion to n ** -skew (Zipf); 0: all alike."""
+    """Zipf exponent of the users' popularity: user n calls in proportion to n ** -skew; 0: all
+    alike."""
     client: Client = Client()
     events: tuple[Event, ...] = ()
-    """What happens meanwhile."""
+    """Incidents during the run."""
 
     def __post_init__(self) -> None:
         if not self.mix:
@@ -110,7 +111,7 @@ class Workload:
                 raise UsageError(f"workload mix: {unknown('operation', name, OPERATIONS)}")
             if not 0 < share < math.inf:
                 raise UsageError(f"workload mix is {share} for {name}: not above 0, or not finite")
-        if not whole(self.users, 1):
+        if not is_whole_number(self.users, 1):
             raise UsageError(f"workload users is {self.users}: not a whole number from 1 on")
         if not 0 <= self.skew < math.inf:
             raise UsageError(f"workload skew is {self.skew}: below 0, or not finite")
@@ -119,16 +120,16 @@ class Workload:
 
     @classmethod
     def load(cls, path: str | Path) -> Workload:
-        """The workload in a TOML file; ``mpcsim.capacity.plan`` says what it looks like.
+        """Return the workload in a TOML file (format: ``mpcsim.capacity.plan``).
 
         Raises:
             UsageError: not TOML, or an entry that is unknown, missing or out of range: says which.
             OSError: the file cannot be read.
         """
-        return files.read(path, lambda table, at: cls.of(table.get(files.WORKLOAD, {}), at))
+        return files.load(path, lambda table, at: cls.of(table.get(files.WORKLOAD, {}), at))
 
     def save(self, path: str | Path, note: str = "") -> None:
-        """Write a file that ``load`` reads as this workload; it is a plan's, too.
+        """Write a file that ``load`` reads as this workload; it is also a plan.
 
         Args:
             note: comes first, as a comment.
@@ -140,7 +141,7 @@ class Workload:
 
     @classmethod
     def of(cls, table: Mapping[str, Any], folder: str | Path = ".") -> Workload:
-        """The workload in a table, as ``[workload]`` of a file has it.
+        """Return the workload in a table, as in ``[workload]`` of a file.
 
         Args:
             folder: where the path of a file of times begins.
@@ -148,8 +149,8 @@ class Workload:
         Raises:
             UsageError: an entry that is unknown, missing or out of range: says which.
         """
-        return files.workload(cls, table, Path(folder))
+        return files.decode_workload(cls, table, Path(folder))
 
     def table(self) -> dict[str, Any]:
-        """What ``of`` makes this workload of."""
-        return files.workload_table(self)
+        """Return the table of which ``of`` makes this workload."""
+        return files.encode_workload(self)

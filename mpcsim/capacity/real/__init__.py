@@ -1,1 +1,1 @@
-"""What the real service needs to be under load: machines that its messages' handling keeps busy."""
+"""The real service under load: its messages keep the kernel's machines busy."""

@@ -1,8 +1,8 @@
-"""Calls that are being made, and what is known of their messages beforehand.
+"""Calls in progress, and what recordings say about their messages.
 
-Messages have the names that a recording gives them: the n-th request of a call between two ends, or
-its answer. One that no recording has had (of an attempt that the service makes once more, or calls
-off) is carried like the others, and costs its receiver nothing.
+Messages are named as in a recording: the n-th request of a call between two ends, or its answer. A
+message that is in no recording (of an internal retry, or of a cancellation) is carried like the
+others, and costs its receiver nothing.
 """
 
 from __future__ import annotations
@@ -16,45 +16,46 @@ import numpy as np
 
 from mpcsim.capacity.kernel.records import (
     ADMITTED,
-    CARRIED,
+    ARRIVED,
+    COMPLETED,
+    CONNECTED,
     HANDLED,
     NONE,
-    OVER,
     SENT,
-    THERE,
-    WORK,
+    SERVICE_MS,
 )
-from mpcsim.capacity.simulation.driving import Drive
-from mpcsim.capacity.simulation.shape import Shape, refusal_of
-from mpcsim.carrier import End
+from mpcsim.capacity.simulation.call_graph import CallGraph, refusal_name
+from mpcsim.capacity.simulation.driver import KernelDriver
+from mpcsim.link_transport import Endpoint
 from mpcsim.sim.replay.calls import message_name
 
 
 class Message(NamedTuple):
-    """One that is about to be sent."""
+    """Message that is about to be sent."""
 
-    local: int
-    """Its place among those of its operation; what no recording has had comes after them."""
+    number: int
+    """Index among the messages of its operation; messages that are in no recording come after
+    these."""
     first_stage: int
     last_stage: int
     end_stage: int
-    """Of its handling; from ``last_stage`` on, of what is done about it later."""
+    """End of the stages of its handling; from ``last_stage`` on they are deferred."""
     refusal: int = NONE
-    """The place of the answer that says no to it."""
+    """Index of the answer that refuses it."""
 
 
-class Kind:
-    """An operation as the kernel has written it down."""
+class RecordedOperation:
+    """Operation as compiled for the kernel."""
 
-    def __init__(self, drive: Drive, number: int, shape: Shape) -> None:
+    def __init__(self, driver: KernelDriver, number: int, shape: CallGraph) -> None:
         self.number = number
         self.name = shape.operation.name
-        self.first = int(drive.calls.operations[number]["first_message"])
-        self.first_step = int(drive.calls.operations[number]["first_step"])
+        self.first = int(driver.calls.operations[number]["first_message"])
+        self.first_step = int(driver.calls.operations[number]["first_step"])
         self.count = len(shape.messages)
         self.recorded = len(shape.operation.graph.messages) + 2
-        """Messages of a call that nobody refuses: those of the graph, the question, the answer."""
-        records = drive.calls.messages[self.first : self.first + self.count]
+        """Messages of a call without refusals: those of the graph, request and response."""
+        records = driver.calls.messages[self.first : self.first + self.count]
         places = {message.name: local for local, message in enumerate(shape.messages)}
         self._known = {
             name: Message(
@@ -62,52 +63,53 @@ class Kind:
                 int(records[local]["first_stage"]),
                 int(records[local]["last_stage"]),
                 int(records[local]["end_stage"]),
-                places.get(refusal_of(name), NONE),
+                places.get(refusal_name(name), NONE),
             )
             for name, local in places.items()
         }
 
     def message(self, name: str) -> Message | None:
-        """What is known of a message; None: nothing."""
+        """Return what is known of a message; None: nothing."""
         return self._known.get(name)
 
 
 @dataclass(eq=False)
 class Call:
-    """One attempt, as its messages see it."""
+    """Attempt in progress, as seen by its messages."""
 
-    drive: Drive = field(repr=False)
-    kind: Kind
+    driver: KernelDriver = field(repr=False)
+    kind: RecordedOperation
     slot: int
-    """Number of its record."""
+    """Index of its record."""
     key: np.uint64
-    """Of its draws."""
+    """Key of its draws."""
     over: bool = False
-    """It has no record any more; what the service still does on its behalf is not noted."""
+    """Whether it has no record any more; what the service still does on its behalf is not
+    recorded."""
     unknown: int = 0
-    """Messages that no recording has had."""
-    _asked: Counter[tuple[End, End]] = field(default_factory=Counter)
+    """Messages that are in no recording."""
+    _requests: Counter[tuple[Endpoint, Endpoint]] = field(default_factory=Counter)
 
     @property
     def complete(self) -> bool:
-        """Whether all messages that a recording has had have been handled."""
-        at = self.drive.calls.at[self.slot, : self.kind.recorded, HANDLED]
+        """Whether all messages of the recording have been handled."""
+        at = self.driver.calls.moments[self.slot, : self.kind.recorded, HANDLED]
         return bool((at >= 0.0).all())
 
-    def request(self, asking: End, asked: End) -> tuple[Message, Message]:
-        """A further request between two ends, and its answer."""
-        nth = self._asked[asking, asked]
-        self._asked[asking, asked] += 1
+    def request(self, asking: Endpoint, asked: Endpoint) -> tuple[Message, Message]:
+        """Return a further request between two ends, and its answer."""
+        nth = self._requests[asking, asked]
+        self._requests[asking, asked] += 1
         return self.message(message_name(asking, asked, nth, answer=False)), self.message(
             message_name(asking, asked, nth, answer=True)
         )
 
     def message(self, name: str) -> Message:
-        """One of its messages."""
+        """Return one of its messages."""
         return self.kind.message(name) or self._unknown()
 
     def refusal(self, request: Message) -> Message:
-        """The answer that says no to a request."""
+        """Return the answer that refuses a request."""
         known = request.refusal != NONE
         return Message(request.refusal, NONE, NONE, NONE) if known else self._unknown()
 
@@ -115,45 +117,45 @@ class Call:
         self.unknown += 1
         return Message(self.kind.count + self.unknown, NONE, NONE, NONE)
 
-    # ------------------------------------------------------------------ what is noted
+    # ------------------------------------------------------------------ moments
 
-    def sent(self, message: Message, now: float) -> None:
-        """It is given to its link. Since what it waited for has been handled, the service may have
-        had it wait, for the turn of a key."""
-        if self.over or message.local >= self.kind.count:
+    def note_sent(self, message: Message, now: float) -> None:
+        """Record that a message is given to its link. If the service has held it back since what it
+        waited for was handled, that was a wait for a key lock."""
+        if self.over or message.number >= self.kind.count:
             return
-        w = self.drive.calls
-        at = w.at[self.slot]
-        at[message.local, SENT] = at[message.local, CARRIED] = now
-        if (k := w.messages[self.kind.first + message.local]["sent_by"]) == NONE:
+        w = self.driver.calls
+        at = w.moments[self.slot]
+        at[message.number, SENT] = at[message.number, CONNECTED] = now
+        if (k := w.messages[self.kind.first + message.number]["sent_by"]) == NONE:
             return
         first, count = w.steps[k]["first_need"], w.steps[k]["needs"]
         needs = w.lists[first : first + count] - self.kind.first
         if len(needs):
-            last = max(needs, key=lambda need: at[need, OVER])
-            if at[last, OVER] >= 0.0:
-                at[last, OVER] = max(at[last, OVER], now)
+            last = max(needs, key=lambda need: at[need, COMPLETED])
+            if at[last, COMPLETED] >= 0.0:
+                at[last, COMPLETED] = max(at[last, COMPLETED], now)
 
-    def there(self, message: Message, now: float) -> None:
-        """It is there."""
-        if not self.over and message.local < self.kind.count:
-            self.drive.calls.at[self.slot, message.local, [THERE, ADMITTED]] = now
+    def note_arrived(self, message: Message, now: float) -> None:
+        """Record that a message has arrived."""
+        if not self.over and message.number < self.kind.count:
+            self.driver.calls.moments[self.slot, message.number, [ARRIVED, ADMITTED]] = now
 
-    def handled(self, message: Message, worked: float, now: float) -> None:
-        """It has been handled, which took so long if nothing else had gone on."""
-        if not self.over and message.local < self.kind.count:
-            self.drive.calls.at[self.slot, message.local, [HANDLED, OVER]] = now
-            self.drive.calls.at[self.slot, message.local, WORK] = worked
+    def note_handled(self, message: Message, worked: float, now: float) -> None:
+        """Record that a message has been handled, and its service time."""
+        if not self.over and message.number < self.kind.count:
+            self.driver.calls.moments[self.slot, message.number, [HANDLED, COMPLETED]] = now
+            self.driver.calls.moments[self.slot, message.number, SERVICE_MS] = worked
 
 
 _CALL: Final[ContextVar[Call | None]] = ContextVar("_CALL", default=None)
 
 
-def current() -> Call | None:
-    """The call on whose behalf something is done; None: on nobody's, which is free."""
+def current_call() -> Call | None:
+    """Return the call on whose behalf this task acts; None: none, which takes no time."""
     return _CALL.get()
 
 
 def begin(call: Call) -> None:
-    """From now on, this task and those it starts act on behalf of a call."""
+    """Let this task, and those it starts, act on behalf of a call."""
     _CALL.set(call)

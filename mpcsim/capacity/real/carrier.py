@@ -1,5 +1,4 @@
-"""Carries the messages of a service under load: over the network, and then through the process
-that they are for."""
+"""Carrier of the real service's messages: over the network, then through the receiving process."""
 
 from __future__ import annotations
 
@@ -12,45 +11,45 @@ from typing import Final
 import numpy as np
 
 from mpcsim.capacity.kernel.records import NONE
-from mpcsim.capacity.real.calls import Call, Message, current
+from mpcsim.capacity.real.async_kernel import AsyncKernel
+from mpcsim.capacity.real.calls import Call, Message, current_call
 from mpcsim.capacity.real.clock import Clock
-from mpcsim.capacity.real.machines import Machines
-from mpcsim.capacity.simulation.driving import Drive
+from mpcsim.capacity.simulation.call_graph import END_OF
+from mpcsim.capacity.simulation.driver import KernelDriver
 from mpcsim.capacity.simulation.layout import Layout
-from mpcsim.capacity.simulation.shape import END_OF
-from mpcsim.carrier import AtOnce, Direct, End, Exchange, Pieces
 from mpcsim.errors import UsageError
+from mpcsim.link_transport import DirectTransport, Endpoint, Exchange, ImmediateExchange, Pieces
 from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.run.live import LiveTraffic
+from mpcsim.sim.run.realtime_traffic import RealtimeTraffic
 
 ROLE_OF: Final = {end: role for role, end in END_OF.items()}
 LATENCY, TASK = 2000, 3000
-"""What draws are for, as the kernel has them."""
+"""Purposes of draws, as in the kernel."""
 
 
-class LoadedCarrier(Direct):
-    """Carries what is sent on behalf of a call; everything else is there at once.
+class LoadedCarrier(DirectTransport):
+    """Carrier for messages sent on behalf of a call; everything else arrives at once.
 
     A message is given to its link; at the end of that it becomes a job of its process, and it is
     delivered when that is done.
     """
 
-    instant = False
+    is_instant = False
 
     def __init__(
         self,
         layout: Layout,
-        drive: Drive,
-        machines: Machines,
+        driver: KernelDriver,
+        kernel: AsyncKernel,
         clock: Clock,
         *,
         charged: bool,
     ) -> None:
         """
         Args:
-            charged: whether handling a message takes what has been drawn for it.
+            charged: whether handling a message takes the time that has been drawn for it.
 
         Raises:
             UsageError: the network streams.
@@ -64,41 +63,41 @@ class LoadedCarrier(Direct):
         self.clock = clock
         self._links = layout.links
         self._model = layout.model
-        self._drive = drive
-        self._machines = machines
+        self._driver = driver
+        self._kernel = kernel
         self._charged = charged
-        self._traffic: LiveTraffic | None = None
+        self._traffic: RealtimeTraffic | None = None
         self._waiting: dict[int, Callable[[bool], None]] = {}
         self._pairs = count()
         self._over = False
 
-    def exchange(self, asking: End, asked: End) -> Exchange:
-        """See ``Carrier``."""
-        call = current()
+    def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
+        """Return the exchange for a request (see ``Carrier``)."""
+        call = current_call()
         return (
-            AtOnce()
+            ImmediateExchange()
             if call is None or self._over
-            else _Loaded(self, call, asking, asked, next(self._pairs))
+            else _LoadedExchange(self, call, asking, asked, next(self._pairs))
         )
 
     # ------------------------------------------------------------------ the network
 
     @property
-    def traffic(self) -> LiveTraffic:
-        """What is under way; it begins when something is sent first."""
+    def traffic(self) -> RealtimeTraffic:
+        """Traffic on the network; it begins with the first message."""
         if self._traffic is None:
-            traffic = Traffic(self._model, MAX_CONNECTIONS)  # as services have it
-            self._traffic = LiveTraffic(traffic, self.clock.now_ms, self._told)
+            traffic = Traffic(self._model, MAX_CONNECTIONS)  # as in the service's HTTP clients
+            self._traffic = RealtimeTraffic(traffic, self.clock.now_ms, self._on_arrival)
         return self._traffic
 
-    def link(self, source: End, target: End) -> tuple[int, int, float]:
-        """Between two ends: its number (NONE: they are at one site), the side of it that sends, and
-        the service time at the other end."""
+    def link(self, source: Endpoint, target: Endpoint) -> tuple[int, int, float]:
+        """Return the link between two ends (NONE: both are at one site), the sending side of it,
+        and the service time at its far end."""
         if self._over:
             return NONE, 0, 0.0
         return self._links.between(ROLE_OF[source], ROLE_OF[target])
 
-    def put(
+    def send_message(
         self,
         call: Call,
         message: Message,
@@ -108,14 +107,14 @@ class LoadedCarrier(Direct):
         size: int,
         pair: int,
         session: int,
-        told: Callable[[bool], None],
+        on_arrival: Callable[[bool], None],
     ) -> None:
-        """Put a message on its link.
+        """Send a message over its link.
 
         Args:
             number: of the link; ``side``: from where.
             pair: of the exchange; ``session``: whose connections may carry it.
-            told: is called when it is at the other end, or has failed, and which of both.
+            on_arrival: called when it has arrived or failed, with whether it has failed.
         """
         link = self._model.links[number]
         sent = self.traffic.send(
@@ -127,75 +126,75 @@ class LoadedCarrier(Direct):
             session=session,
             exclusive=self._connection.http == "1.1",
         )
-        self._waiting[sent] = told
+        self._waiting[sent] = on_arrival
 
-    def _draws(self, call: Call, message: Message, way: int) -> Draws:
-        kernel, w = self._machines.kernel, self._drive.calls
-        key = self.mixed(call.key, LATENCY + message.local)
+    def _draws(self, call: Call, message: Message, direction: int) -> Draws:
+        kernel, w = self._kernel.stepping, self._driver.calls
+        key = self.hash64(call.key, LATENCY + message.number)
         return Draws(
-            kernel.latency(w, way, 0),
-            kernel.latency(w, way, 1),
-            int(self.mixed(key, 2)) if w.ways[way]["lossy"] else 0,
+            kernel.draw_latency(w, direction, 0),
+            kernel.draw_latency(w, direction, 1),
+            int(self.hash64(key, 2)) if w.directions[direction]["lossy"] else 0,
         )
 
-    def mixed(self, key: np.uint64, number: int) -> np.uint64:
-        """Another key."""
-        return np.uint64(self._machines.kernel.mixed(key, number))
+    def hash64(self, key: np.uint64, number: int) -> np.uint64:
+        """Return the key of a draw."""
+        return np.uint64(self._kernel.stepping.hash64(key, number))
 
     def release(self, pair: int) -> None:
-        """An exchange is over: others may have its connection."""
+        """Release the connection of an exchange that is over."""
         if self._over:
             return
-        with suppress(RuntimeError):  # the event loop is over, too
+        with suppress(RuntimeError):  # the event loop has ended, too
             self.traffic.release(pair, self.clock.now_ms())
 
     def finish(self) -> None:
-        """From now on everything is there at once, also what is under way."""
+        """Deliver everything at once from now on, also what is under way."""
         self._over = True
         self.traffic.close()
-        for told in list(self._waiting.values()):
-            told(False)
+        for on_arrival in list(self._waiting.values()):
+            on_arrival(False)
 
-    def _told(self, arrival: Arrival) -> None:
+    def _on_arrival(self, arrival: Arrival) -> None:
         self.clock.at(arrival.at_ms)
         if arrival.whole:
-            self.traffic.finish(arrival.number)
+            self.traffic.take_transfer(arrival.number)
             self._waiting.pop(arrival.number)(arrival.failed)
 
     # ------------------------------------------------------------------ processes
 
     def process(self, call: Call, role: int) -> int:
-        """Who of a role a call has to do with, from its first message to it on; NONE: nobody is
-        there."""
-        processes = self._drive.calls.calls[call.slot]["process"]
+        """Return the process of a role for a call, assigned at its first message there; NONE: none
+        is up."""
+        processes = self._driver.calls.calls[call.slot]["process"]
         if processes[role] == NONE and not call.over:
-            self._machines.step(self._machines.kernel.CHOOSE, call.slot, role)
-            processes = self._drive.calls.calls[call.slot]["process"]
+            self._kernel.step(self._kernel.stepping.CHOOSE_PROCESS, call.slot, role)
+            processes = self._driver.calls.calls[call.slot]["process"]
         return int(processes[role])
 
-    async def work_off(self, call: Call, message: Message, source: int, target: int) -> None:
-        """A message is there: wait until its process has handled it.
+    async def handle_message(self, call: Call, message: Message, source: int, target: int) -> None:
+        """Wait until the receiving process has handled a message that has arrived.
 
         Args:
-            source: the role that it comes from; ``target``: that it is for.
+            source: role of the sender; ``target``: of the receiver.
         """
-        call.there(message, self.clock.now_ms())
+        call.note_arrived(message, self.clock.now_ms())
         worked = 0.0
         first, last, end = message.first_stage, message.last_stage, message.end_stage
         if self._charged and not self._over and not call.over and first != last:
             process = self.process(call, target)
-            key = self.mixed(call.key, TASK + message.local)
-            before = int(self._drive.calls.calls[call.slot]["process"][source])
-            worked = await self._machines.hand(process, key, first, last, before)
-            self._machines.hand(process, key, last, end, before)  # nobody waits for that
-        call.handled(message, worked, self.clock.now_ms())
+            key = self.hash64(call.key, TASK + message.number)
+            before = int(self._driver.calls.calls[call.slot]["process"][source])
+            worked = await self._kernel.enqueue_job(process, key, first, last, before)
+            self._kernel.enqueue_job(process, key, last, end, before)  # deferred work
+        call.note_handled(message, worked, self.clock.now_ms())
 
 
-class _Loaded:
-    """A request of a call, and its answer."""
+class _LoadedExchange:
+    """Request of a call, and its answer."""
 
     def __init__(
-        self, carrier: LoadedCarrier, call: Call, asking: End, asked: End, number: int
+        self, carrier: LoadedCarrier, call: Call, asking: Endpoint, asked: Endpoint, number: int
     ) -> None:
         self._carrier = carrier
         self._call = call
@@ -206,44 +205,45 @@ class _Loaded:
         self._under_way = 0
         self._over = False
         self._taken = False
-        """Whether it has a connection."""
+        """Whether it holds a connection."""
 
-    async def go(self, size: int) -> None:
-        """See ``Exchange``."""
+    async def send_request(self, size: int) -> None:
+        """Carry the request (see ``Exchange``)."""
         await self._carry(self._request, self._there, size)
 
-    async def come(self, size: int) -> None:
-        """See ``Exchange``. The connection is free as soon as the answer is there."""
+    async def receive_reply(self, size: int) -> None:
+        """Carry the answer (see ``Exchange``); the connection is released as soon as it has
+        arrived."""
         await self._carry(self._answer, self._there[::-1], size, last=True)
 
-    async def refuse(self, size: int) -> None:
-        """See ``Exchange``. It costs who gets it nothing."""
+    async def receive_refusal(self, size: int) -> None:
+        """Carry a refusal (see ``Exchange``); it costs its receiver nothing."""
         await self._carry(self._call.refusal(self._request), self._there[::-1], size, last=True)
 
-    def going(self, pieces: Pieces) -> Pieces:
-        """See ``Exchange``; here messages are stored, and forwarded whole."""
-        return self._whole(pieces, self.go)
+    def stream_request(self, pieces: Pieces) -> Pieces:
+        """Carry a streamed request (see ``Exchange``): stored, and forwarded whole."""
+        return self._whole(pieces, self.send_request)
 
-    def coming(self, pieces: Pieces) -> Pieces:
-        """See ``Exchange``."""
-        return self._whole(pieces, self.come)
+    def stream_reply(self, pieces: Pieces) -> Pieces:
+        """Carry a streamed answer (see ``Exchange``): stored, and forwarded whole."""
+        return self._whole(pieces, self.receive_reply)
 
     def close(self) -> None:
-        """See ``Exchange``."""
+        """End the exchange (see ``Exchange``)."""
         self._over = True
         self._release_if_over()
 
     async def _carry(
-        self, message: Message, ends: tuple[End, End], size: int, *, last: bool = False
+        self, message: Message, ends: tuple[Endpoint, Endpoint], size: int, *, last: bool = False
     ) -> None:
         carrier, role = self._carrier, ROLE_OF[ends[1]]
-        self._call.sent(message, carrier.clock.now_ms())
+        self._call.note_sent(message, carrier.clock.now_ms())
         carrier.process(self._call, role)
         number, side, service_ms = carrier.link(*ends)
         if number != NONE:
             there: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-            def told(failed: bool) -> None:
+            def on_arrival(failed: bool) -> None:
                 self._under_way -= 1
                 self._over |= last
                 self._release_if_over()
@@ -256,7 +256,7 @@ class _Loaded:
 
             self._under_way += 1
             self._taken = True
-            carrier.put(
+            carrier.send_message(
                 self._call,
                 message,
                 number,
@@ -264,17 +264,17 @@ class _Loaded:
                 size=size,
                 pair=self._number,
                 session=self._session,
-                told=told,
+                on_arrival=on_arrival,
             )
             await there
             if service_ms:
                 due_ms = carrier.clock.now_ms() + service_ms
                 await asyncio.sleep(service_ms / 1000)
                 carrier.clock.at(due_ms)
-        await carrier.work_off(self._call, message, ROLE_OF[ends[0]], role)
+        await carrier.handle_message(self._call, message, ROLE_OF[ends[0]], role)
 
     def _release_if_over(self) -> None:
-        """What nobody waits for any more keeps the connection busy as long as it is under way."""
+        """Release the connection once the exchange is over and nothing of it is under way."""
         if self._over and self._taken and not self._under_way:
             self._taken = False
             self._carrier.release(self._number)

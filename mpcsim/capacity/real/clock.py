@@ -1,7 +1,7 @@
-"""The time of a run, as exact as the kernel has it.
+"""Clock of a run, as exact as the kernel's.
 
-An event loop counts seconds and rounds its timers. TCP does not forgive that: its clock has whole
-ticks, and what is due at the end of one may be due a tick later for a rounding error.
+An event loop counts seconds and rounds its timers. TCP's clock has whole ticks: what is due at the
+end of one would be due a tick later after a rounding error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from typing import Final
 
 CLOSE_MS: Final = 2e-6
-"""Times closer than this are the same."""
+"""Difference below which two times are the same."""
 
 
 class Clock:
@@ -21,17 +21,17 @@ class Clock:
         self._exact_ms = 0.0
 
     def begin(self) -> None:
-        """It is the beginning now, unless that has been before."""
+        """Start the clock, unless it runs."""
         if self._began_s is None:
             self._began_s = asyncio.get_running_loop().time()
 
     def now_ms(self) -> float:
-        """The time; before the beginning 0."""
+        """Return the time; before the beginning 0."""
         if self._began_s is None:
             return 0.0
         now = (asyncio.get_running_loop().time() - self._began_s) * 1000
         return self._exact_ms if abs(now - self._exact_ms) < CLOSE_MS else now
 
     def at(self, exact_ms: float) -> None:
-        """What is now happens at this very time."""
+        """Set the exact time of the present event."""
         self._exact_ms = exact_ms

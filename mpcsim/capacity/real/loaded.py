@@ -1,15 +1,15 @@
-"""The real service under load, on the virtual clock: node, gateway, MPC nodes and their stores.
+"""The real service under load, in virtual time: node, gateway, MPC nodes and their stores.
 
-What is sent when, refused, tried again or given up is up to the real code, and every signature is
-verified. What handling a message costs, and how long it waits for an event loop, a thread, a core
-or a disk, is up to the machines of a deployment (``mpcsim.capacity``): the same code, the same
-costs and, for the same call, the same draws as in a run without cryptography.
+The real code decides what is sent, refused, repeated or given up, and every signature is verified.
+The kernel decides how long the handling of a message takes and waits for an event loop, a thread, a
+core or a disk: with the same code, the same costs and, for the same call, the same draws as in a
+run of recorded messages.
 
-    >>> with Loaded(layout, deployment, arrivals, take) as service:
+    >>> with LoadedService(layout, deployment, arrivals, take) as service:
     ...     service.run(60_000.0)
 
-Keys, tokens and presignatures that calls need are made beside time, when they are first needed:
-that costs nothing, and nobody waits for it. A caller asks for one user's key with what that user
+Keys, tokens and presignatures that calls need are made outside of virtual time when they are first
+needed: that costs nothing, and nobody waits for it. A caller uses a user's key with what that user
 was given last, so that a signature asked for while the key is being recovered may be refused.
 """
 
@@ -33,18 +33,18 @@ from nacl.signing import VerifyKey
 
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
-from mpcsim.capacity.model.incidents import Deploys, Dies, Event
-from mpcsim.capacity.model.operations import ANSWERED, ASKED, PRESIGNATURES
+from mpcsim.capacity.model.incidents import Event, ProcessCrash, RollingRestart
+from mpcsim.capacity.model.operations import PRESIGNATURES, REQUEST, RESPONSE
 from mpcsim.capacity.model.parts import Model
 from mpcsim.capacity.model.workload import OPERATIONS
 from mpcsim.capacity.real import calls
-from mpcsim.capacity.real.calls import Call, Kind
+from mpcsim.capacity.real.async_kernel import AsyncKernel
+from mpcsim.capacity.real.calls import Call, RecordedOperation
 from mpcsim.capacity.real.carrier import LoadedCarrier
 from mpcsim.capacity.real.clock import Clock
-from mpcsim.capacity.real.machines import Machines
-from mpcsim.capacity.simulation.driving import Chunk, Drive
+from mpcsim.capacity.simulation.call_graph import CALLER, NODE
+from mpcsim.capacity.simulation.driver import ArrivalChunk, KernelDriver
 from mpcsim.capacity.simulation.layout import Layout
-from mpcsim.capacity.simulation.shape import CALLER, NODE
 from mpcsim.errors import MpcError, UsageError, unknown
 from mpcsim.service.error_codes import HEADER, Code
 from mpcsim.service.vault import Argon2Cost
@@ -54,26 +54,27 @@ from node.process.settings import Settings
 
 Compute = Literal["sampled", "live"]
 CHEAP: Final = Argon2Cost(operations=1, memory_kib=64)
-"""What opening a vault costs is sampled; that it is opened is real."""
+"""Cheap password hash: the time to open a vault is sampled; that it is opened is real."""
 PASSWORD: Final = "correct horse"
 LIFETIME_S: Final = 30 * 86_400.0
-"""Of tokens."""
+"""Lifetime of tokens."""
 RENEWED_S: Final = 50.0
-"""So often the MPC nodes attest beside time, before they would have to on a call's behalf."""
+"""Interval of the MPC nodes' attestations, shorter than their validity, so that no call pays for
+one."""
 
 
 class WrongAnswer(MpcError):
-    """The service has answered something that is not true: a signature that does not verify."""
+    """Raised for an answer of the service that is not true: a signature that does not verify."""
 
 
-class Loaded(Drive):
-    """A service at work. A context manager."""
+class LoadedService(KernelDriver):
+    """Real service under load. A context manager."""
 
     def __init__(
         self,
         layout: Layout,
         deployment: Model,
-        arrivals: Iterator[tuple[float, Chunk]],
+        arrivals: Iterator[tuple[float, ArrivalChunk]],
         take: Callable[[Any], None],
         events: Sequence[Event] = (),
         *,
@@ -86,15 +87,15 @@ class Loaded(Drive):
         """
         Args:
             layout: of the deployment, and of operations with names of ``workload.OPERATIONS``.
-            arrivals: and others: as for ``Drive``.
+            arrivals: and others: as for ``KernelDriver``.
             seed: REPRODUCIBLE SECRETS follow from it.
-            compute: ``sampled`` from the costs, or ``live``: what it takes here and now, on one
-                core (``LocalService``'s ``cpu_factor``), never twice the same.
+            compute: ``sampled`` from the costs, or ``live``: the time that it takes here and now,
+                on one core (``LocalService``'s ``cpu_factor``), never twice the same.
             settings: of the nodes; ``options``: of the gateway, both as for ``LocalService``.
 
         Raises:
             UsageError: the deployment has more gateways or MPC nodes than the real service can
-                have; an event that it cannot have; an unknown operation; or as from
+                have; an incident that it cannot have; an unknown operation; or as from
                 ``LocalService``.
         """
         _check(layout, deployment, events)
@@ -102,13 +103,13 @@ class Loaded(Drive):
             raise UsageError(f"compute is {compute!r}: 'sampled' or 'live'")
         super().__init__(layout, arrivals, take, events)
         self._seed = seed
-        self._kinds = [Kind(self, n, shape) for n, shape in enumerate(layout.shapes)]
+        self._kinds = [RecordedOperation(self, n, shape) for n, shape in enumerate(layout.shapes)]
         self._first_node = layout.groups["node"].first
         self._clock = Clock()
         self._settings = settings or Settings(waas_api_url="http://gateway")
-        self._machines = Machines(self, self._clock, self._asked)
+        self._kernel = AsyncKernel(self, self._clock, self._start_call)
         self._carrier = LoadedCarrier(
-            layout, self, self._machines, self._clock, charged=compute == "sampled"
+            layout, self, self._kernel, self._clock, charged=compute == "sampled"
         )
         self._local = LocalService(
             seed=seed,
@@ -128,20 +129,20 @@ class Loaded(Drive):
         self._users = _Users(self._local)
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle: set[asyncio.Task[None]] = set()
-        """Those of them that nobody need wait for."""
+        """Tasks among them that need not end."""
         self._closing = False
         self._failed: asyncio.Future[None] | None = None
 
     def run(self, until_ms: float) -> None:
-        """Go on up to a time.
+        """Advance virtual time to ``until_ms``.
 
         Raises:
             WrongAnswer: a signature does not verify.
         """
-        self._local.run(self._until(until_ms))
+        self._local.run(self._advance_to(until_ms))
 
     def close(self) -> None:
-        """Give up what has not begun, let the rest come to an end beside time, and close the
+        """Cancel what has not begun, let the rest end outside of virtual time, and close the
         service."""
         try:
             if self._tasks:
@@ -160,16 +161,16 @@ class Loaded(Drive):
     ) -> None:
         self.close()
 
-    # ------------------------------------------------------------------ time
+    # ------------------------------------------------------------------ virtual time
 
-    async def _until(self, until_ms: float) -> None:
+    async def _advance_to(self, until_ms: float) -> None:
         if self._failed is None:
             self._failed = asyncio.get_running_loop().create_future()
             if self._settings.vault_policy == "signer":
                 await self._renew()
-                self._start(self._renewed())
+                self._start(self._renew_repeatedly())
             self._clock.begin()
-        self._machines.go_on()
+        self._kernel.apply_due_events()
         while True:
             next_ = int(self.state["next"])
             if next_ < len(self.calls.arrivals):
@@ -178,9 +179,12 @@ class Loaded(Drive):
                     break
                 await self._sleep(due)
                 self._clock.at(due)
-                self._machines.step(self._machines.kernel.COME)
-            elif self.state["known"] <= until_ms and self.state["known"] < math.inf:
-                self.make_room(kernel.ARRIVALS)
+                self._kernel.step(self._kernel.stepping.START_ARRIVAL)
+            elif (
+                self.state["arrivals_known_to"] <= until_ms
+                and self.state["arrivals_known_to"] < math.inf
+            ):
+                self.make_room(kernel.NEED_ARRIVALS)
             else:
                 break
         await self._sleep(until_ms)
@@ -188,7 +192,7 @@ class Loaded(Drive):
         self.state["now"] = until_ms
 
     async def _sleep(self, until_ms: float) -> None:
-        """Raises: what has failed meanwhile."""
+        """Wait until a time, or raise the error of a call that has failed meanwhile."""
         assert self._failed is not None
         wait_ms = until_ms - self._clock.now_ms()
         await asyncio.wait([self._failed], timeout=max(0.0, wait_ms) / 1000)
@@ -196,13 +200,13 @@ class Loaded(Drive):
             self._failed.result()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something on nobody's behalf yet."""
+        """Start a task that acts on no call's behalf yet."""
         task = asyncio.get_running_loop().create_task(work, context=Context())
         self._tasks.add(task)
         self._idle.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._idle.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -214,26 +218,26 @@ class Loaded(Drive):
         self._closing = True
         for task in self._idle:
             task.cancel()
-        self._machines.finish()
+        self._kernel.finish()
         self._carrier.finish()
-        with _free():
+        with _untimed():
             await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._failed is not None and self._failed.done():
-            self._failed.exception()  # seen
+            self._failed.exception()  # mark as retrieved
 
-    async def _renewed(self) -> None:
+    async def _renew_repeatedly(self) -> None:
         while True:
             await asyncio.sleep(RENEWED_S)
             await self._renew()
 
     async def _renew(self) -> None:
-        with _free():
+        with _untimed():
             await self._local.gateway.gateway.attestations.exchange_now()
 
     # ------------------------------------------------------------------ calls
 
-    def _asked(self, slot: int) -> None:
-        """A call begins: its question is at a node."""
+    def _start_call(self, slot: int) -> None:
+        """Begin a call: its request is at a node."""
         record = self.calls.calls[slot]
         kind = self._kinds[int(record["operation"])]
         order = self.calls.orders[record["order"]]
@@ -248,43 +252,41 @@ class Loaded(Drive):
         )
 
     async def _answer(self, call: Call, order: _Order) -> None:
-        """Have the service answer a call. Its caller may have given it up by then."""
+        """Let the service answer a call. Its caller may have given it up by then."""
         outcome = kernel.BROKEN
         if (node := self._carrier.process(call, NODE)) != NONE:
             asking = await self._users.request(order, self._seed)
             outcome = await self._attempt(call, asking, node - self._first_node)
         if self._closing:
             return
-        slot, stepping = call.slot, self._machines.kernel
-        if not call.complete:  # where its time went cannot be told
-            self.calls.at[slot] = 0.0
-        self._machines.step(stepping.END, slot, outcome)
+        slot, stepping = call.slot, self._kernel.stepping
+        if not call.complete:  # its latency cannot be broken down
+            self.calls.moments[slot] = 0.0
+        self._kernel.step(stepping.END_CALL, slot, outcome)
         call.over = True
-        self._machines.step(stepping.FORGET, slot)
+        self._kernel.step(stepping.RELEASE_CALL, slot)
 
-    async def _attempt(self, call: Call, asking: _Asking, node: int) -> int:
-        """
-        Returns:
-            Its outcome.
-        """
+    async def _attempt(self, call: Call, asking: _PreparedRequest, node: int) -> int:
+        """Carry out an attempt, and return its outcome."""
         calls.begin(call)
-        call.sent(call.message(ASKED), self._clock.now_ms())
-        await self._carrier.work_off(call, call.message(ASKED), CALLER, NODE)
+        call.note_sent(call.message(REQUEST), self._clock.now_ms())
+        await self._carrier.handle_message(call, call.message(REQUEST), CALLER, NODE)
         self._idle.discard(asyncio.current_task())
         answer = await self._local.answer(asking.request, node)
         if answer.is_success:
-            answered = call.message(ANSWERED)
-            call.sent(answered, self._clock.now_ms())
+            answered = call.message(RESPONSE)
+            call.note_sent(answered, self._clock.now_ms())
             self._carrier.process(call, CALLER)
-            await self._carrier.work_off(call, answered, NODE, CALLER)
-        with _free():
+            await self._carrier.handle_message(call, answered, NODE, CALLER)
+        with _untimed():
             return asking.outcome(answer)
 
 
 def _check(layout: Layout, deployment: Model, events: Sequence[Event]) -> None:
-    """
+    """Refuse a deployment that the real service cannot have.
+
     Raises:
-        UsageError: the real service cannot be like that.
+        UsageError: says what it cannot have.
     """
     for extrapolated in deployment.extrapolated:
         raise UsageError(
@@ -292,7 +294,9 @@ def _check(layout: Layout, deployment: Model, events: Sequence[Event]) -> None:
             "exactness 'recorded' can extrapolate"
         )
     for event in events:
-        if isinstance(event, Dies) or (isinstance(event, Deploys) and event.part != "node"):
+        if isinstance(event, ProcessCrash) or (
+            isinstance(event, RollingRestart) and event.part != "node"
+        ):
             raise UsageError(
                 f"event {type(event).__name__} of {event.part}: only exactness 'recorded' has it"
             )
@@ -302,8 +306,8 @@ def _check(layout: Layout, deployment: Model, events: Sequence[Event]) -> None:
 
 
 @contextmanager
-def _free() -> Iterator[None]:
-    """What is computed meanwhile takes no time."""
+def _untimed() -> Iterator[None]:
+    """Let computing take no virtual time within the block."""
     loop = asyncio.get_running_loop()
     with loop.free() if isinstance(loop, VirtualLoop) else nullcontext():
         yield
@@ -311,7 +315,7 @@ def _free() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Order:
-    """What a caller wants, by one of some attempts."""
+    """Order of a caller, and the number of its attempt."""
 
     operation: str
     user: int
@@ -319,19 +323,20 @@ class _Order:
     attempt: int
 
 
-# ---------------------------------------------------------------------- those who call
+# ---------------------------------------------------------------------- callers
 
 
 @dataclass(frozen=True)
-class _Asking:
-    """A request, and what becomes of its answer."""
+class _PreparedRequest:
+    """Request, and the check of its answer."""
 
     request: httpx.Request
     take: Callable[[Any], bool]
-    """Is given the answer of a call that has succeeded; False: it is a refusal all the same."""
+    """Check of a successful answer; False: it is a refusal all the same."""
 
     def outcome(self, answer: httpx.Response) -> int:
-        """What an answer is to its caller. A refusal says so, or that somebody else is at it."""
+        """Return the outcome of an answer for its caller. A refusal says so, or that the key is in
+        use."""
         if answer.is_success:
             return kernel.DONE if self.take(answer.json()) else kernel.REFUSED
         busy = answer.headers.get(HEADER) == Code.BUSY.value
@@ -341,37 +346,39 @@ class _Asking:
 
 @dataclass
 class _Key:
-    """What a user has been given, of one curve."""
+    """Key material of a user for one curve."""
 
     document: dict[str, Any] = field(default_factory=dict, repr=False)
     presignatures: list[str] = field(default_factory=list, repr=False)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """While it is made beside time."""
+    """Lock while it is made outside of virtual time."""
 
 
 class _Users:
-    """Their tokens and keys, which are made when they are first needed."""
+    """Tokens and keys of users, made when they are first needed."""
 
     def __init__(self, service: LocalService) -> None:
         self._service = service
         self._headers: dict[str, dict[str, str]] = {}
         self._keys: dict[tuple[str, str], _Key] = {}
 
-    async def request(self, order: _Order, seed: int) -> _Asking:
-        """What a caller asks for, with whatever that needs."""
+    async def request(self, order: _Order, seed: int) -> _PreparedRequest:
+        """Return the request of an order, with whatever it needs."""
         asks = OPERATIONS[order.operation]
         verb, curve = asks.verb, asks.curve
         curve = curve or "secp256k1"
-        if verb == "generate":  # who has a key already cannot have another one
+        if verb == "generate":  # a user has one key
             new = f"new user {order.number}"
-            return self._asking(new, verb, {"curve": curve, "password": PASSWORD}, lambda _: True)
+            return self._prepare_request(
+                new, verb, {"curve": curve, "password": PASSWORD}, lambda _: True
+            )
         user = f"user-{order.user}"
         key = await self._key(user, curve, presigned=verb == "presigned")
         document = key.document
         if verb in ("sign", "presigned"):
             said = f"{seed} {order.number} {order.attempt}"
             message = hashlib.sha256(said.encode()).digest()
-            body = {**document, "message": message.hex(), **asks.chosen}
+            body = {**document, "message": message.hex(), **asks.signer_field}
             if verb == "presigned":
                 body["presignatures"] = [key.presignatures.pop()]
 
@@ -379,7 +386,7 @@ class _Users:
                 _verify(document, message, bytes.fromhex(answer["signature"]))
                 return True
 
-            return self._asking(user, "sign", body, verified)
+            return self._prepare_request(user, "sign", body, verified)
         if verb == "recover":
 
             def recovered(answer: Any) -> bool:
@@ -389,44 +396,50 @@ class _Users:
                 key.presignatures.clear()
                 return True
 
-            return self._asking(user, verb, {"curve": curve, "password": PASSWORD}, recovered)
+            return self._prepare_request(
+                user, verb, {"curve": curve, "password": PASSWORD}, recovered
+            )
         if verb == "presign":
             body = {**document, "count": PRESIGNATURES}
-            return self._asking(user, verb, body, lambda answer: bool(answer["presignatures"]))
-        body = document | {"password": PASSWORD}  # validations; members beyond theirs are ignored
-        return self._asking(user, verb, body, lambda answer: bool(answer["result"]))
+            return self._prepare_request(
+                user, verb, body, lambda answer: bool(answer["presignatures"])
+            )
+        body = document | {"password": PASSWORD}  # validations ignore additional members
+        return self._prepare_request(user, verb, body, lambda answer: bool(answer["result"]))
 
     async def _key(self, user: str, curve: str, *, presigned: bool) -> _Key:
-        """A user's key, and a presignature for it if one is needed."""
+        """Return a user's key, with a presignature if one is needed."""
         key = self._keys.setdefault((user, curve), _Key())
         async with key.lock:
             if not key.document:
                 body: dict[str, Any] = {"curve": curve, "password": PASSWORD}
-                key.document = await self._beside(user, "generate", body)
+                key.document = await self._ask_untimed(user, "generate", body)
             if presigned and not key.presignatures:
                 body = {**key.document, "count": PRESIGNATURES}
-                key.presignatures = (await self._beside(user, "presign", body))["presignatures"]
+                key.presignatures = (await self._ask_untimed(user, "presign", body))[
+                    "presignatures"
+                ]
         return key
 
-    async def _beside(self, user: str, verb: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Ask for something beside time: on no call's behalf."""
-        with _free():
-            asking = self._asking(user, verb, body, lambda _: True)
+    async def _ask_untimed(self, user: str, verb: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Call the service outside of virtual time, on no call's behalf."""
+        with _untimed():
+            asking = self._prepare_request(user, verb, body, lambda _: True)
             answer = await self._service.answer(asking.request)
             if answer.is_error:
                 raise UsageError(f"{verb} for {user}: HTTP {answer.status_code} {answer.text}")
             found: dict[str, Any] = answer.json()
         return found
 
-    def _asking(
+    def _prepare_request(
         self, user: str, verb: str, body: dict[str, Any], take: Callable[[Any], bool]
-    ) -> _Asking:
+    ) -> _PreparedRequest:
         headers = self._headers.get(user)
         if headers is None:
             token = self._service.gateway.token(user)
             headers = self._headers[user] = {"authorization": f"Bearer {token}"}
         url = f"{ADDRESS}/v3/wallet/{verb}"
-        return _Asking(httpx.Request("POST", url, headers=headers, json=body), take)
+        return _PreparedRequest(httpx.Request("POST", url, headers=headers, json=body), take)
 
 
 def _verify(document: dict[str, Any], message: bytes, signature: bytes) -> None:

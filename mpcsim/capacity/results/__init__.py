@@ -1,1 +1,1 @@
-"""What came of a run: what is kept, what is asked, and how it is told."""
+"""Results of a run: what is recorded, the statistics of it, conclusions, and how they are shown."""

@@ -1,7 +1,7 @@
-"""What one wants to know of a run: is it too much, what breaks first, when is it well again.
+"""Conclusions from a run: overload, saturation, and recovery from a disturbance.
 
-Each of these statements rests on a test. ``ERROR_RATE`` is the share of runs in which it would be
-made although nothing of the kind is the case.
+Each of these statements rests on a test. ``ERROR_RATE`` is the share of runs in which it is made
+although nothing of the kind is the case.
 """
 
 from __future__ import annotations
@@ -24,64 +24,65 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FULL: Final = 0.95
-"""Utilisation from which on something counts as full."""
+"""Utilisation from which a resource counts as saturated."""
 OFTEN: Final = 0.001
-"""Share of the attempts of a window from which on refusals and time-outs count."""
+"""Share of a window's attempts from which refusals and time-outs count."""
 ERROR_RATE: Final = 0.01
 KINDS: Final = 4
-"""Ways in which calls fail, each of which is tested in each window."""
+"""Kinds of failure of calls, each of which is tested in each window."""
 GROWING: Final = 0.02
-"""Share of the calls that come and are not answered, from which on the queue counts as growing."""
+"""Share of unanswered arrivals from which a queue counts as growing."""
 BY_CHANCE: Final = NormalDist().inv_cdf(1 - ERROR_RATE / 2) * math.sqrt(2 * 1.2)
-"""Standard deviations of the number of calls that come, by which the queue has to grow, too. A
-service that can just do what comes (M/M/1 with a load of 1) has a queue that is a reflected random
-walk: twice the variance of what comes, 1.2 times that in the slope of a line through it."""
+"""Standard deviations of the number of arrivals by which the queue must also grow. A service at its
+capacity (M/M/1 with a load of 1) has a queue that is a reflected random walk: twice the variance of
+the arrivals, 1.2 times that in the slope of a regression line."""
 NEAR: Final = 0.7
-"""Part of the rate that the demand allows, below which no steady rate is too much."""
+"""Share of the capacity by demand below which no steady rate is an overload."""
 WELL: Final = 1.5
-"""Calls under way, over those before an overload, at which it counts as over."""
+"""Calls in flight, relative to those before a disturbance, at which it counts as over."""
 
 
 @dataclass(frozen=True)
-class Break:
-    """Something that does not suffice (any more)."""
+class Saturation:
+    """Shortage that a test has found: a saturated resource, failing calls, growing queues, or
+    memory."""
 
     at_s: float
     what: str
     offered_per_s: float
-    """Calls that came then."""
+    """Offered load in that window."""
 
     def __str__(self) -> str:
         came = f"when {self.offered_per_s:.3g} calls a second came"
-        return f"{self.what}, from {clock(self.at_s)} on, {came}"
+        return f"{self.what}, from {format_clock(self.at_s)} on, {came}"
 
 
-def clock(seconds: float) -> str:
-    """A time of a run: h:mm:ss."""
+def format_clock(seconds: float) -> str:
+    """Return a time of a run as h:mm:ss."""
     whole = round(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
 
 
 def overload(run: RunRecord) -> str:
-    """Return how many more calls come than are answered, all the time, and why; empty: they do not,
-    or nobody can tell.
+    """Return by how much arrivals exceed answers in the long run, and why; empty: they do not, or
+    that is undecided.
 
-    Near its capacity a queue grows by chance, too, and while something happens it grows for that:
-    so where the demand alone does not decide, windows in which something happens are left out, and
-    the growth has to be more than chance (``BY_CHANCE``).
+    Near capacity a queue grows by chance, too, and during an incident because of it: where the
+    demand alone does not decide, windows with incidents are left out, and the growth must exceed
+    chance (``BY_CHANCE``).
     """
     offered = _offered_per_s(run.workload.arrivals)
     if isinstance(run.workload.arrivals, Steady):
-        least = NEAR * run.demand.most_per_s  # turns of event loops are not in it
+        least = NEAR * run.demand.most_per_s  # the demand is without event-loop iterations
     else:
         least = run.demand.most_per_s
     if run.demand.seconds and offered < least:
-        return ""  # whatever grows, it is not for the rate
+        return ""  # the rate is not the cause of growth
     under_way = run.gauges.in_flight[:, 0]
     n = len(under_way)
     later = np.arange(n // 2, n)
     if offered < run.demand.most_per_s:
-        for begin, end in disturbed_s(run):
+        for begin, end in disturbances_s(run):
             happens = (run.edges_s[later + 1] > begin) & (run.edges_s[later] < end)
             later = later[np.flatnonzero(happens)[-1] + 1 :] if happens.any() else later
     if n < 4 or len(later) < 2:
@@ -101,7 +102,7 @@ def overload(run: RunRecord) -> str:
 
 
 def _offered_per_s(arrivals: Arrivals) -> float:
-    """Return the rate at which calls come in the long run; 0: nothing says it."""
+    """Return the offered load in the long run; 0: the workload does not say."""
     match arrivals:
         case Steady():
             return arrivals.per_s
@@ -114,14 +115,14 @@ def _offered_per_s(arrivals: Arrivals) -> float:
             return 0.0
 
 
-def breaks(run: RunRecord) -> list[Break]:
-    """Everything that did not suffice, first things first."""
-    return sorted(_breaks(run), key=lambda each: each.at_s)
+def saturations(run: RunRecord) -> list[Saturation]:
+    """Return all shortages that tests find, by time."""
+    return sorted(_saturations(run), key=lambda each: each.at_s)
 
 
 def first_to_break(run: RunRecord) -> str:
-    """Return what does not suffice first, or that nothing of the kind is found, in a sentence."""
-    if found := breaks(run):
+    """Return a sentence with the first shortage, or that none is found."""
+    if found := saturations(run):
         return f"What breaks first: {found[0]}."
     busy, part = busiest(run)
     return (
@@ -131,7 +132,7 @@ def first_to_break(run: RunRecord) -> str:
 
 
 def busiest(run: RunRecord) -> tuple[str, float]:
-    """What has the highest utilisation over the run, and that."""
+    """Return the resource with the highest utilisation over the run, and that."""
     return max(
         ((name, float(column.mean())) for name, column in utilisations(run)),
         key=lambda each: each[1],
@@ -140,9 +141,10 @@ def busiest(run: RunRecord) -> tuple[str, float]:
 
 
 def utilisations(run: RunRecord) -> Iterator[tuple[str, np.ndarray]]:
-    """Of cores, disks and event loops: name, and a value for each window."""
+    """Yield names and utilisations (a value for each window) of cores, disks, event loops and
+    threads."""
     gauges = run.gauges
-    for k, place in enumerate(run.layout.places):
+    for k, place in enumerate(run.layout.resources):
         yield place.name, gauges.cores[:, k]
     for k, process in enumerate(run.layout.processes):
         yield f"event loop of {process}", gauges.loops[:, k]
@@ -151,9 +153,9 @@ def utilisations(run: RunRecord) -> Iterator[tuple[str, np.ndarray]]:
         yield f"threads of {process}", gauges.threads[:, k] / threads[k]
 
 
-def places(run: RunRecord) -> pd.DataFrame:
-    """A row for each window and place, tidy; needs pandas: ``begin_s``, ``end_s``, ``place``, the
-    part of it that was ``used``, and how many waited for it on average (``queue``); nan: it has no
+def resources(run: RunRecord) -> pd.DataFrame:
+    """Return a row for each window and resource, tidy; needs pandas: ``begin_s``, ``end_s``,
+    ``place``, its utilisation (``used``), and the mean queue length (``queue``); nan: it has no
     such thing."""
     gauges = run.gauges
     queues = {
@@ -178,24 +180,25 @@ def places(run: RunRecord) -> pd.DataFrame:
     return load_pandas().DataFrame(rows, columns=["begin_s", "end_s", "place", "used", "queue"])
 
 
-def _breaks(run: RunRecord) -> Iterator[Break]:
+def _saturations(run: RunRecord) -> Iterator[Saturation]:
     yield from _failures(run)
     yield from _saturated(run)
-    yield from _waiting(run)
+    yield from _queue_growth(run)
     for part, memory in run.memory_mb.items():
         limit = run.deployment.parts[part].memory_mb
         if (over := np.flatnonzero(memory > limit)).size:
-            yield _break(run, int(over[0]), f"{part} needs more than its {limit:g} MB")
+            yield _saturation_in(run, int(over[0]), f"{part} needs more than its {limit:g} MB")
 
 
-def _break(run: RunRecord, window: int, what: str) -> Break:
+def _saturation_in(run: RunRecord, window: int, what: str) -> Saturation:
+    """Return a shortage that begins in a window."""
     begin, end = run.edges_s[window : window + 2]
     came = float(run.collector.windows[window].came.sum())
-    return Break(float(begin), what, came / float(end - begin))
+    return Saturation(float(begin), what, came / float(end - begin))
 
 
-def _failures(run: RunRecord) -> Iterator[Break]:
-    """Attempts that fail: more of a window's than ``OFTEN``, which is tested for all windows."""
+def _failures(run: RunRecord) -> Iterator[Saturation]:
+    """Yield kinds of failure whose share in a window is significantly above ``OFTEN``."""
     lengths = np.diff(run.edges_s)
     attempts = np.array([counts.attempts.sum(axis=0) for counts in run.collector.windows])
     at_limits = run.gauges.limit_refusals.sum(axis=1) * lengths * 1000
@@ -209,12 +212,12 @@ def _failures(run: RunRecord) -> Iterator[Break]:
     for what, failed in kinds.items():
         for window, (count, every) in enumerate(zip(failed, attempts.sum(axis=1), strict=True)):
             if poisson_tail(round(float(count)), OFTEN * float(every)) < surely:
-                yield _break(run, window, what)
+                yield _saturation_in(run, window, what)
                 break
 
 
 def poisson_tail(count: int, mean: float) -> float:
-    """Return the chance that a Poisson variable is not below a count."""
+    """Return the probability that a Poisson variable is at least ``count``."""
     if count <= mean or mean <= 0:
         return float(count <= mean)
     term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
@@ -226,9 +229,9 @@ def poisson_tail(count: int, mean: float) -> float:
     return total
 
 
-def _saturated(run: RunRecord) -> Iterator[Break]:
-    """Return what is used for more than ``FULL`` of the time in the long run, or is asked for more
-    than it can do, while a burst lasts or all the time."""
+def _saturated(run: RunRecord) -> Iterator[Saturation]:
+    """Yield resources whose utilisation is significantly above ``FULL`` in the long run, or whose
+    demand exceeds their capacity during a burst or all the time."""
     full = dict(utilisations(run))
     found: dict[str, int] = {}
 
@@ -241,7 +244,7 @@ def _saturated(run: RunRecord) -> Iterator[Break]:
     for name, used in full.items():
         call_s = run.demand.seconds.get(name, 0.0)
         length_s = float(run.edges_s[settled.stop] - run.edges_s[settled.start])
-        # What comes is a compound Poisson process: an exponential time of work for each call.
+        # Work arrives as a compound Poisson process with exponential service demands.
         chance = math.sqrt(2 * FULL * call_s / length_s) * NormalDist().inv_cdf(1 - ERROR_RATE)
         if used[settled.start : settled.stop].mean() > FULL + chance:
             note(name, settled)
@@ -254,11 +257,11 @@ def _saturated(run: RunRecord) -> Iterator[Break]:
             windows = np.flatnonzero(inside)
             note(bottleneck, range(windows[0], windows[-1] + 1) if windows.size else range(0))
     for name, window in found.items():
-        yield _break(run, window, f"the {name} is full")
+        yield _saturation_in(run, window, f"the {name} is full")
 
 
 def _too_high_rates(run: RunRecord) -> list[tuple[float, float]]:
-    """Return when more calls come than the demand allows, by the workload."""
+    """Return the intervals in which the workload offers more than the demand allows."""
     arrivals = run.workload.arrivals
     if isinstance(arrivals, Users | Times):
         return []
@@ -266,48 +269,48 @@ def _too_high_rates(run: RunRecord) -> list[tuple[float, float]]:
     return [(begin, end) for begin, end, per_s in pieces if per_s >= run.demand.most_per_s]
 
 
-def _waiting(run: RunRecord) -> Iterator[Break]:
-    """Calls that wait while something happens: in all windows then, more are under way than in any
-    one before, which has a chance of less than ``ERROR_RATE`` among windows that are alike (a rank
-    test; Wilcoxon, 1945). Windows are put together so that they hardly depend on each other."""
-    first = min((events.during_s(each)[0] for each in run.workload.events), default=0.0)
-    memory_s = run.memory_s()
-    if not 0 < first < run.length_s or not memory_s < math.inf:
+def _queue_growth(run: RunRecord) -> Iterator[Saturation]:
+    """Yield incidents during which queues grow: in all windows then, more calls are in flight than
+    in any before, which has a probability below ``ERROR_RATE`` among exchangeable windows (a rank
+    test; Wilcoxon, 1945). Windows are merged so that they hardly depend on each other."""
+    first = min((events.active_interval_s(each)[0] for each in run.workload.events), default=0.0)
+    relaxation_time_s = run.relaxation_time_s()
+    if not 0 < first < run.length_s or not relaxation_time_s < math.inf:
         return
-    together = max(1, math.ceil(2 * memory_s / float(run.edges_s[1])))
+    together = max(1, math.ceil(2 * relaxation_time_s / float(run.edges_s[1])))
     under_way = run.gauges.in_flight[:, 0]
     before = _batches(
         under_way[1 : int(np.searchsorted(run.edges_s, first, "right")) - 1], together
     )
     for event in run.workload.events:
-        begin, end = events.during_s(event)
+        begin, end = events.active_interval_s(event)
         inside = np.flatnonzero((run.edges_s[:-1] >= begin) & (run.edges_s[1:] <= end))
         during = _batches(under_way[inside], together)
-        if isinstance(event, events.Reshares) or not before.size or not during.size:
+        if isinstance(event, events.BulkReshare) or not before.size or not during.size:
             continue
         chance = 1 / math.comb(before.size + during.size, during.size)
         if chance < ERROR_RATE and during.min() > before.max():
             what = f"calls wait ({during.max():.3g} under way, {before.mean():.3g} before)"
-            yield _break(run, int(inside[0]), what)
+            yield _saturation_in(run, int(inside[0]), what)
 
 
 def _batches(values: np.ndarray, together: int) -> np.ndarray:
-    """Return the means of so many values at a time."""
+    """Return the means of consecutive groups of values."""
     whole = len(values) // together * together
     return np.asarray(values[:whole].reshape(-1, together).mean(axis=1))
 
 
 def recovered_s(run: RunRecord, over_s: float) -> float:
-    """How long after the end of an overload as few calls are under way as before it began, and stay
-    so; infinite: that has not happened by the end of the run.
+    """Return how long after the end of a disturbance the calls in flight are as few as before, and
+    stay so; infinite: not by the end of the run.
 
     Args:
-        over_s: when what caused it was over.
+        over_s: when the cause was over.
     """
     if isinstance(run.workload.arrivals, Users):
         usual = run.gauges.in_flight[1, 0]
     else:
-        usual = np.median(run.gauges.in_flight[: max(1, _before(run))])
+        usual = np.median(run.gauges.in_flight[: max(1, _undisturbed_windows(run))])
     bad = run.gauges.in_flight[:, 0] > max(WELL * usual, usual + 3)
     bad &= run.edges_s[1:] > over_s
     if not bad.any():
@@ -318,15 +321,15 @@ def recovered_s(run: RunRecord, over_s: float) -> float:
     return float(run.edges_s[last + 1] - over_s)
 
 
-def _before(run: RunRecord) -> int:
-    """Windows before anything happens."""
-    first = min((begin for begin, _ in disturbed_s(run)), default=run.length_s / 10)
+def _undisturbed_windows(run: RunRecord) -> int:
+    """Return the number of windows before anything happens."""
+    first = min((begin for begin, _ in disturbances_s(run)), default=run.length_s / 10)
     return int(np.searchsorted(run.edges_s, first, "right")) - 1
 
 
-def disturbed_s(run: RunRecord) -> list[tuple[float, float]]:
-    """When something happened that is not always so: begin and end of events and bursts."""
-    found = [events.during_s(event) for event in run.workload.events]
+def disturbances_s(run: RunRecord) -> list[tuple[float, float]]:
+    """Return beginnings and ends of incidents and bursts."""
+    found = [events.active_interval_s(event) for event in run.workload.events]
     if isinstance(arrivals := run.workload.arrivals, Bursts):
-        found += arrivals.during_s(run.length_s)
+        found += arrivals.active_intervals_s(run.length_s)
     return sorted((begin, min(end, run.length_s)) for begin, end in found if begin < run.length_s)

@@ -1,4 +1,4 @@
-"""Pictures of services under load; need matplotlib."""
+"""Figures of services under load; they need matplotlib."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["Chart", "comparison", "load_curves", "timeline", "utilisation"]
 
 PERCENTS: Final = (50, 99)
 COLUMNS: Final = 20
-"""Of the map of utilisation, at most."""
+"""Columns of the heat map of utilisation at most."""
 
 
 class Loads(Protocol):
-    """What came of one load after the other."""
+    """Load curve as the figure needs it."""
 
     @property
     def table(self) -> pd.DataFrame: ...
@@ -36,7 +36,7 @@ class Loads(Protocol):
 
 
 def load_curves(found: Mapping[str, Loads], percents: Sequence[int] = PERCENTS) -> Chart:
-    """Latency against offered load, with the knees marked.
+    """Plot latency against offered load, with the knees marked.
 
     Args:
         found: by name; the name of a single one may be empty.
@@ -58,8 +58,7 @@ def load_curves(found: Mapping[str, Loads], percents: Sequence[int] = PERCENTS) 
 
 
 def timeline(run: RunRecord, operation: str | None = None) -> Chart:
-    """Percentiles and calls under way over the time of a run; what is meanwhile has a grey
-    ground.
+    """Plot percentiles and calls in flight over a run; incidents are shaded.
 
     Args:
         operation: whose percentiles; by default of all together.
@@ -80,13 +79,13 @@ def timeline(run: RunRecord, operation: str | None = None) -> Chart:
         {name: points for name, points in shown.items() if len(points[0])},
         x="time (s)",
         y="",
-        shaded=answers.disturbed_s(run),
+        shaded=answers.disturbances_s(run),
         y_scale="log",
     )
 
 
 def utilisation(run: RunRecord) -> Chart:
-    """How busy cores and event loops were, over the time of a run."""
+    """Plot the utilisation of cores and event loops over a run."""
     used = {name: values for name, values in answers.utilisations(run) if values.max() > 0.005}
     if not used:
         raise UsageError("nothing was busy")
@@ -94,7 +93,7 @@ def utilisation(run: RunRecord) -> Chart:
     parts = np.array_split(np.arange(n), min(COLUMNS, n))
     table = load_pandas().DataFrame(
         {
-            answers.clock(run.edges_s[part[0]]): {
+            answers.format_clock(run.edges_s[part[0]]): {
                 name: float(values[part].mean()) for name, values in used.items()
             }
             for part in parts
@@ -104,7 +103,7 @@ def utilisation(run: RunRecord) -> Chart:
 
 
 def comparison(made_of: Mapping[str, Mapping[str, float]]) -> Chart:
-    """What the time of calls is made of, side by side.
+    """Plot the breakdown of latencies, side by side.
 
     >>> figure = comparison({"as it is": run.made_of(), "slowest 1 %": run.made_of(0.01)})
 
@@ -112,7 +111,7 @@ def comparison(made_of: Mapping[str, Mapping[str, float]]) -> Chart:
         made_of: by name, as ``Run.made_of`` gives it.
     """
     longest = max((sum(parts.values()) for parts in made_of.values()), default=0.0)
-    return figures.splits(
+    return figures.stacked_bars(
         {
             name: {part: ms for part, ms in parts.items() if ms > longest / 500}
             for name, parts in made_of.items()

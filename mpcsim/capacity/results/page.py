@@ -1,4 +1,4 @@
-"""What came of a run, as a page of text."""
+"""Text page about a run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mpcsim.errors import UsageError
 
 
 def page(run: RunRecord) -> Iterator[str]:
-    """Lines that tell what came of a run."""
+    """Yield the lines of the page."""
     outcomes = run.outcomes()
     yield (
-        f"{answers.clock(run.length_s)} of {run.workload.arrivals}, seed {run.seed}: "
+        f"{answers.format_clock(run.length_s)} of {run.workload.arrivals}, seed {run.seed}: "
         f"{sum(outcomes.values()):,} attempts, "
         + ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if count)
     )
@@ -24,12 +24,12 @@ def page(run: RunRecord) -> Iterator[str]:
         yield f"  {too_much}"
     yield f"  {answers.first_to_break(run)}"
     yield f"  answered: {run.throughput_per_s():,.4g} a second"
-    yield "  the slowest 1 %, on average, ms: " + _parts(run.made_of(0.01))
-    yield "  all of them: " + _parts(run.made_of())
-    law = run.little
+    yield "  the slowest 1 %, on average, ms: " + _breakdown_text(run.made_of(0.01))
+    yield "  all of them: " + _breakdown_text(run.made_of())
+    check = run.littles_law
     yield (
-        f"  Little's law: {law.under_way:.4g} under way, {law.per_s_times_s:.4g} by rate and time "
-        f"of what was answered ({law.off_by:.2%} apart)"
+        f"  Little's law: {check.under_way:.4g} under way, {check.throughput_times_latency:.4g} by "
+        f"rate and time of what was answered ({check.off_by:.2%} apart)"
     )
     if run.deployment.extrapolated:
         yield "  extrapolated: " + "; ".join(run.deployment.extrapolated)
@@ -41,9 +41,9 @@ def _percentiles(run: RunRecord, operation: str) -> str:
     except UsageError as error:  # none succeeded
         return str(error)
     sizes = ", ".join(f"p{percent} {each.text}" for percent, each in found.items())
-    return sizes + found[99].of_which
+    return sizes + found[99].restriction
 
 
-def _parts(made_of: dict[str, float]) -> str:
+def _breakdown_text(made_of: dict[str, float]) -> str:
     large = sorted(((ms, name) for name, ms in made_of.items() if ms >= 0.05), reverse=True)
     return ", ".join(f"{name} {ms:,.1f}" for ms, name in large)

@@ -1,4 +1,4 @@
-"""What the time of a call is made of."""
+"""Breakdown of a call's latency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mpcsim.capacity.kernel import records as kernel
 
 PLACES: Final = ("caller", "node", "gateway", "operator", "institution")
-"""In the order of the kernel's roles."""
+"""Roles, in the kernel's order."""
 PARTS: Final = (
     "earlier attempts",
     "on the way",
@@ -19,23 +19,24 @@ PARTS: Final = (
     *(f"{place}: waiting" for place in PLACES),
     *(f"{place}: working" for place in PLACES),
 )
-"""They add up to the latency of a call that succeeded. Working is what would have been needed if
-nothing else had gone on there; waiting is the rest, for the event loop, a thread or a core."""
+"""Parts of the latency of a call that succeeded; they add up to it. Working is service time without
+contention; waiting is the rest: for the event loop, a thread or a core."""
 
 
 def latencies(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """From when a call was due to its end. Milliseconds."""
+    """Return the latencies of rows, from when calls were due (ms)."""
     return rows[:, kernel.ENDED] - rows[:, kernel.DUE]
 
 
-def parts_of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Milliseconds by ``PARTS``, of calls that succeeded: calls x parts."""
+def latency_parts(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the milliseconds of each of ``PARTS`` for rows of calls that succeeded: calls x
+    parts."""
     return np.column_stack(
         [
             rows[:, kernel.BEGAN] - rows[:, kernel.DUE],
             rows[:, kernel.NETWORK],
             rows[:, kernel.POOL],
             rows[:, kernel.LIMIT],
-            rows[:, kernel.FIXED : kernel.COLUMNS],
+            rows[:, kernel.FIRST_ROLE : kernel.COLUMNS],
         ]
     )

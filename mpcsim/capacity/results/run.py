@@ -1,4 +1,4 @@
-"""What came of a run, and what that means."""
+"""Run with its conclusions and figures."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class Overloaded(MpcError):
-    """More calls come than are answered, all the time: percentiles would be those of the length of
-    the run."""
+    """Raised for a percentile of an overloaded service: it would depend on the length of the
+    run."""
 
 
 @dataclass(frozen=True)
 class Run(RunRecord):
-    """A workload on a deployment, for a while, with answers and pictures."""
+    """Run of a workload on a deployment, with conclusions and figures."""
 
     def percentile(
         self,
@@ -32,10 +32,10 @@ class Run(RunRecord):
         operation: str | None = None,
         between_s: tuple[float, float] | None = None,
     ) -> Percentile:
-        """As ``RunRecord.percentile``.
+        """Return a percentile as ``RunRecord.percentile`` does.
 
         Raises:
-            Overloaded: more calls come than are answered, and no part of the run was asked about.
+            Overloaded: arrivals exceed answers all the time, and no part of the run was asked for.
             UsageError: no such operation, part, or percentile; or no call succeeded.
         """
         if between_s is None and (why := self.overload):
@@ -44,22 +44,22 @@ class Run(RunRecord):
 
     @cached_property
     def overload(self) -> str:
-        """That the queue grows without bound, and how fast; empty: it does not."""
+        """Sentence that the queue grows without bound, and how fast; empty: it does not."""
         return answers.overload(self)
 
     @property
-    def breaks(self) -> list[answers.Break]:
-        """Everything that did not suffice, first things first."""
-        return answers.breaks(self)
+    def saturations(self) -> list[answers.Saturation]:
+        """Shortages that tests find, by time."""
+        return answers.saturations(self)
 
     @property
     def first_to_break(self) -> str:
-        """In a sentence."""
+        """Sentence with the first shortage, or that none is found."""
         return answers.first_to_break(self)
 
     def recovered_s(self, over_s: float) -> float:
-        """How long after the end of an overload it is as before; infinite: not by the end of the
-        run.
+        """Return how long after the end of a disturbance the service is as before; infinite: not by
+        the end of the run.
 
         Args:
             over_s: when its cause was over.
@@ -67,7 +67,7 @@ class Run(RunRecord):
         return answers.recovered_s(self, over_s)
 
     def slow_call(self, nth: int = 1) -> Trace:
-        """One of the slowest calls, to be looked at closely: ``gantt``, ``critical_path``,
+        """Return one of the slowest calls as a trace: ``gantt``, ``critical_path``,
         ``save_perfetto``. The parties are 1 the node, 2 the operator, 3 the institution, 4 the
         gateway, 5 the caller.
 
@@ -79,26 +79,26 @@ class Run(RunRecord):
         """
         return slow.slow_call(self, nth)
 
-    # ------------------------------------------------------------------ shown
+    # ------------------------------------------------------------------ display
 
-    def places(self) -> pd.DataFrame:
-        """A row for each window and place: how much of it was used, and how many waited for it;
-        needs pandas."""
-        return answers.places(self)
+    def resources(self) -> pd.DataFrame:
+        """Return a row for each window and resource: its utilisation and queue length; needs
+        pandas."""
+        return answers.resources(self)
 
     def timeline(self, operation: str | None = None) -> Chart:
-        """Percentiles (of an operation), calls under way and bad ends over time; needs
+        """Plot percentiles (of an operation), calls in flight and failures over time; needs
         matplotlib."""
         from mpcsim.capacity.results import figures
 
         return figures.timeline(self, operation)
 
     def utilisation(self) -> Chart:
-        """How busy cores and event loops were over time; needs matplotlib."""
+        """Plot the utilisation of cores and event loops over time; needs matplotlib."""
         from mpcsim.capacity.results import figures
 
         return figures.utilisation(self)
 
     def __str__(self) -> str:
-        """A page about it."""
+        """Return a page about the run."""
         return "\n".join(page.page(self))

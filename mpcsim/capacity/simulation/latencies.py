@@ -1,4 +1,4 @@
-"""Latencies of a run: drawn afresh in blocks, each used once, in the order of sending."""
+"""Latencies of a run: drawn in blocks, each used once, in the order of sending."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.streams import generator
 
 BLOCK: Final = 1 << 12
-"""Latencies drawn at a time, for each way of each direction of each link."""
+"""Latencies drawn at a time, for each direction of each link, there and back."""
 
 
 class Latencies:
-    """Streams of latencies of a network: two blocks of each are at hand."""
+    """Streams of latencies of a network, of which two blocks each are at hand."""
 
     def __init__(self, network: Network, seed: int) -> None:
         self._streams: list[list[tuple[Latency, np.random.Generator]]] = []
@@ -31,21 +31,21 @@ class Latencies:
                 )
 
     def first(self) -> NDArray[np.float64]:
-        """Draw two blocks of each stream: by direction of a link, there and back."""
-        drawn = np.empty((len(self._streams), 2, 2 * BLOCK))
-        for row, streams in zip(drawn, self._streams, strict=True):
+        """Return two blocks of each stream: by direction of a link, there and back."""
+        draw_times = np.empty((len(self._streams), 2, 2 * BLOCK))
+        for row, streams in zip(draw_times, self._streams, strict=True):
             for place, stream in zip(row, streams, strict=True):
                 for first in (0, BLOCK):
                     place[first : first + BLOCK] = _block(*stream)
-        return drawn
+        return draw_times
 
-    def renew(self, drawn: NDArray[np.float64], used: NDArray[Any]) -> None:
-        """Replace the blocks that are used up, in place; ``used`` counts from the first left."""
+    def replace_used(self, draw_times: NDArray[np.float64], used: NDArray[Any]) -> None:
+        """Replace the used blocks in place; ``used`` counts from the first latency at hand."""
         for number, streams in enumerate(self._streams):
             for way, stream in enumerate(streams):
                 while used[number, way] >= BLOCK:
-                    drawn[number, way, :BLOCK] = drawn[number, way, BLOCK:]
-                    drawn[number, way, BLOCK:] = _block(*stream)
+                    draw_times[number, way, :BLOCK] = draw_times[number, way, BLOCK:]
+                    draw_times[number, way, BLOCK:] = _block(*stream)
                     used[number, way] -= BLOCK
 
 

@@ -1,4 +1,4 @@
-"""``mpcsim calibrate``: what the service costs on this machine, by measurement."""
+"""``mpcsim calibrate``: measure the costs of the service on this machine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure, write the file, and print what was found."""
+    """Measure the costs, write the file, and print them."""
     # Here, because this one loads the node and all it takes.
     from mpcsim.capacity.calibration import calibrate
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"no such directory: {path.parent}")
     line = _Line()
     try:
-        costs = calibrate(options.operations, options.minutes, line.tell)
+        costs = calibrate(options.operations, options.minutes, line.write)
     finally:
         line.clear()
     costs.save(path)
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def table(costs: Any) -> str:
-    """What was measured, as text."""
+    """Return the measured costs as text."""
     parts = list(costs.turn_ms)
     rows = []
     for operation, loads in costs.cpu_ms.items():
@@ -95,12 +95,12 @@ def table(costs: Any) -> str:
 
 
 class _Line:
-    """A line on the terminal that says what is being done; nothing if it is not one."""
+    """Status line on a terminal; nothing where there is no terminal."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
 
-    def tell(self, what: str, done: float) -> None:
+    def write(self, what: str, done: float) -> None:
         if self._shown:
             sys.stderr.write(f"\r\x1b[K{done:4.0%}  {what}")
             sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""``mpcsim capacity``: what comes of a workload on a deployment, and what would help."""
+"""``mpcsim capacity``: simulate a workload on a deployment, and search for a better one."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Answer; status 1 if more calls come than can be answered."""
+    """Run the plan; return 1 if more calls come than can be answered."""
     if options.example:
         sys.stdout.write(EXAMPLE)
         return 0
@@ -149,13 +149,13 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.dry_run:
             asked = running.demand_of(plan.deployment, plan.workload, plan.costs)
-            _say(str(plan.deployment), f"  {asked.at_most}: then the {asked.bottleneck} is full")
+            _print(str(plan.deployment), f"  {asked.at_most}: then the {asked.bottleneck} is full")
             return 0
         with _bar() as progress:
             found = plan.run(progress)
-        _say(*_page(found, plan))
+        _print(*_page(found, plan))
         out.of_run(found)
-        _further(plan, options.workers, out)
+        _run_many(plan, options.workers, out)
     except (Overloaded, PointFailed) as error:
         raise UsageError(str(error)) from None
     except FileNotFoundError as error:  # of costs: everything else has been read
@@ -163,8 +163,8 @@ def run(options: argparse.Namespace) -> int:
     return 1 if found.overload else 0
 
 
-def _further(plan: Plan, workers: int | None, out: _Outputs) -> None:
-    """Answers that take many runs."""
+def _run_many(plan: Plan, workers: int | None, out: _Outputs) -> None:
+    """Answer questions that take many runs."""
     from mpcsim.capacity import experiments
 
     deployment, workload = plan.deployment, plan.workload
@@ -180,7 +180,7 @@ def _further(plan: Plan, workers: int | None, out: _Outputs) -> None:
                 progress=sys.stderr.isatty(),
                 **always,
             )
-        _say("", "Load by load:", str(curve))
+        _print("", "Load by load:", str(curve))
         out.draw("curve", curve.plot)
         out.write("curve", curve.table)
     if (how := plan.sensitivity) is not None:
@@ -194,8 +194,8 @@ def _further(plan: Plan, workers: int | None, out: _Outputs) -> None:
                 progress=progress,
                 **always,
             )
-        _say("", f"What moves the p{how.percent:g}, with {how.change:.0%} less and more of it:")
-        _say(_shown(moved))
+        _print("", f"What moves the p{how.percent:g}, with {how.change:.0%} less and more of it:")
+        _print(_format_table(moved))
         out.write("sensitivity", moved)
     if (wanted := plan.cheapest) is not None:
         with _bar() as progress:
@@ -208,8 +208,8 @@ def _further(plan: Plan, workers: int | None, out: _Outputs) -> None:
                 progress=progress,
                 **always,
             )
-        _say("", f"The cheapest with a p99 below {wanted.p99_ms:g} ms, tried last:")
-        _say(_shown(best.tried))
+        _print("", f"The cheapest with a p99 below {wanted.p99_ms:g} ms, tried last:")
+        _print(_format_table(best.tried))
         out.write("cheapest", best.tried)
 
 
@@ -217,7 +217,7 @@ def _further(plan: Plan, workers: int | None, out: _Outputs) -> None:
 
 
 def _plan(options: argparse.Namespace) -> Plan:
-    """The file's, with what the options say in place of it."""
+    """Return the plan of the file, with the options in place of its entries."""
     if options.config is None:
         raise UsageError("CONFIG is missing: a file; --example prints one")
     try:
@@ -269,7 +269,7 @@ def _choice(text: str) -> tuple[str, tuple[int | float, ...]]:
 
 
 def _check(options: argparse.Namespace, plan: Plan) -> None:
-    """Refuse what would only be found out at the end."""
+    """Check the outputs before anything is run."""
     from mpcsim.capacity.experiments import with_parts
 
     for name, values in (plan.cheapest.choices if plan.cheapest else {}).items():
@@ -294,14 +294,14 @@ def _check(options: argparse.Namespace, plan: Plan) -> None:
 
 
 class _Outputs:
-    """The files that are asked for."""
+    """Output files that the options ask for."""
 
     def __init__(self, figures: list[Path], tables: list[Path]) -> None:
         self.figures = {path.stem: path for path in figures}
         self.tables = {path.stem: path for path in tables}
 
     def of_run(self, found: Run) -> None:
-        """What shows a run."""
+        """Write the pictures and tables of a run."""
         if self.figures.keys() & {"timeline", "utilisation", "slowest"}:
             from mpcsim.capacity.results import figures  # here: they come with matplotlib
 
@@ -312,7 +312,7 @@ class _Outputs:
             self.write("run", found.table())
 
     def draw(self, name: str, make: Callable[[], Any]) -> None:
-        """A picture, if it is asked for."""
+        """Write a picture, if it is asked for."""
         if (path := self.figures.get(name)) is not None:
             try:
                 figure = make()
@@ -323,7 +323,7 @@ class _Outputs:
             self._written("--figure", path, figure.savefig)
 
     def write(self, name: str, table: pd.DataFrame) -> None:
-        """A table, if it is asked for."""
+        """Write a table, if it is asked for."""
         if (path := self.tables.get(name)) is not None:
             self._written("--table", path, lambda path: table.to_csv(path, index=False))
 
@@ -333,7 +333,7 @@ class _Outputs:
             write(path)
         except OSError as error:
             raise UsageError(f"{option}: {path}: {error.strerror or error}") from None
-        _say(f"written: {path}")
+        _print(f"written: {path}")
 
 
 def _page(found: Run, plan: Plan) -> Iterator[str]:
@@ -343,7 +343,7 @@ def _page(found: Run, plan: Plan) -> Iterator[str]:
         yield f"  answered within {plan.deadline_ms:g} ms: {good:,.4g} a second"
 
 
-def _shown(table: pd.DataFrame) -> str:
+def _format_table(table: pd.DataFrame) -> str:
     rows = [[_cell(value) for value in row] for row in table.itertuples(index=False)]
     columns = [str(name).replace("_", " ") for name in table.columns]
     numbers = frozenset(
@@ -358,7 +358,7 @@ def _cell(value: object) -> str:
     return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
-def _say(*lines: str) -> None:
+def _print(*lines: str) -> None:
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
 
@@ -368,8 +368,8 @@ def _say(*lines: str) -> None:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[float], None]]:
-    """A bar on standard error, if a person looks at it; it begins once something is done, so that
-    an error stands alone."""
+    """Show a progress bar on standard error, if that is a terminal; it begins once something is
+    done, so that an error stands alone."""
     try:
         from tqdm import tqdm
     except ModuleNotFoundError:
@@ -393,7 +393,8 @@ def _bar() -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def _executor(workers: int | None) -> Iterator[Executor | None]:
-    """Where runs go: this process, so many others, or (None) one for each core."""
+    """Yield an executor of runs: None for this process, or a pool of ``workers``; by default one a
+    core."""
     if workers is None:
         yield None
     elif workers == 1:

@@ -1,4 +1,4 @@
-"""``mpcsim backup`` copies one service's store while it runs; ``mpcsim restore`` puts it back."""
+"""``mpcsim backup`` copies one service's store while it runs; ``mpcsim restore`` restores it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.operations import PARTS, back_up, put_back
+from mpcsim.service.operations import PARTS, back_up, restore
 from mpcsim.service.storage import REGISTRY
 
 _BACKUP: Final = """\
@@ -65,7 +65,7 @@ def _back_up(options: argparse.Namespace) -> int:
 def _restore(options: argparse.Namespace) -> int:
     if options.other_restored_too and options.part == REGISTRY:
         raise UsageError("--other-restored-too is for an MPC node's store")
-    done = put_back(
+    done = restore(
         options.data,
         options.part,
         options.file,

@@ -13,32 +13,39 @@ from functools import partial
 
 from mpcsim import cli
 from mpcsim.cli.service import gateway, mpc_node
-from mpcsim.service.fault_injection import Child, Expiry, Interference, begin
-from mpcsim.service.operations import OpenGateway, OpenMpcNode
+from mpcsim.service.fault_injection import (
+    FaultMiddleware,
+    ProcessFaults,
+    TokenExpiry,
+    accept_faults,
+)
+from mpcsim.service.operations import RunningGateway, RunningMpcNode
 from mpcsim.sim import Scenario, SimulatedNetwork
 
 
-def main(arguments: Sequence[str] | None, child: Child) -> int:
+def main(arguments: Sequence[str] | None, faults: ProcessFaults) -> int:
     """Serve with switches around; returns the exit status."""
 
     def serve_gateway(options: argparse.Namespace) -> int:
-        def opened(gateway: OpenGateway) -> None:
-            _let_network_change(gateway, child)
-            gateway.app.add_middleware(Expiry, child=child, lifetime_s=options.token_lifetime)
-            gateway.app.add_middleware(Interference, child=child)
+        def opened(gateway: RunningGateway) -> None:
+            _let_network_change(gateway, faults)
+            gateway.app.add_middleware(
+                TokenExpiry, faults=faults, lifetime_s=options.token_lifetime
+            )
+            gateway.app.add_middleware(FaultMiddleware, faults=faults)
 
-        return gateway.run(options, now=child.now, opened=opened)
+        return gateway.run(options, now=faults.now, opened=opened)
 
     def serve_mpc_node(options: argparse.Namespace) -> int:
-        def opened(node: OpenMpcNode) -> None:
-            node.app.add_middleware(Interference, child=child)
+        def opened(node: RunningMpcNode) -> None:
+            node.app.add_middleware(FaultMiddleware, faults=faults)
 
-        return mpc_node.run(options, now=child.now, opened=opened)
+        return mpc_node.run(options, now=faults.now, opened=opened)
 
     return cli.main(arguments, {"gateway": serve_gateway, "mpc-node": serve_mpc_node})
 
 
-def _let_network_change(gateway: OpenGateway, child: Child) -> None:
+def _let_network_change(gateway: RunningGateway, faults: ProcessFaults) -> None:
     network = gateway.network
     started = network.model, network.faults, network.seed
 
@@ -50,10 +57,10 @@ def _let_network_change(gateway: OpenGateway, child: Child) -> None:
         SimulatedNetwork(*under)  # it may be refused, or have to be compiled
         return partial(network.change, *under)
 
-    child.network = another
-    if child.conditions.scenario is not None:
-        another(child.conditions.scenario)()
+    faults.prepare_network = another
+    if faults.conditions.scenario is not None:
+        another(faults.conditions.scenario)()
 
 
 if __name__ == "__main__":
-    sys.exit(main(None, begin()))
+    sys.exit(main(None, accept_faults()))

@@ -14,11 +14,11 @@ from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway import Finding, Problem, ProblemKind
-from mpcsim.service.operations import Doctor, Examined, doctor
+from mpcsim.service.operations import Doctor, KeyReport, doctor
 from mpcsim.sim import counted
 
 KINDS: Final = ("fit", "stuck", "untold")
-"""How keys are counted: ``untold`` are those of which a part that was not heard has to say more."""
+"""Kinds of keys in the totals; of ``untold`` keys a part that could not be reached knows more."""
 
 
 def add(subparsers: Any) -> None:
@@ -55,7 +55,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Examine everything, and tell what was found."""
+    """Examine all keys, and print the findings."""
     if options.name and not options.repair:
         raise UsageError("--name goes with --repair")
     return asyncio.run(_examine(options))
@@ -74,7 +74,7 @@ async def _examine(options: argparse.Namespace) -> int:
             users.add(examined.finding.user_id)
             _print_line(_as_json(examined) if options.json else _line(examined))
         unheard = {
-            ROLES[party]: _problem_as_json(problem) for party, problem in found.unheard.items()
+            ROLES[party]: _problem_as_json(problem) for party, problem in found.unavailable.items()
         }
         counts = {"keys": sum(map(totals.__getitem__, KINDS)), "users": len(users)}
         counts |= {name: totals[name] for name in (*KINDS, "repaired")}
@@ -86,14 +86,14 @@ async def _examine(options: argparse.Namespace) -> int:
 
 
 def _kind(finding: Finding) -> str:
-    """How a key is counted."""
+    """Return the kind that a key counts as."""
     if any(problem.kind is not ProblemKind.UNHEARD for problem in finding.problems):
         return "stuck"
     return "untold" if finding.problems else "fit"
 
 
 def _name(text: str) -> tuple[str, str]:
-    """What argparse is to make of ``USER_ID=NAME``."""
+    """Parse ``USER_ID=NAME`` for argparse."""
     user_id, given, name = text.partition("=")
     if not (given and user_id and name):
         raise argparse.ArgumentTypeError(f"{text!r} is not USER_ID=NAME")
@@ -103,10 +103,10 @@ def _name(text: str) -> tuple[str, str]:
 # ---------------------------------------------------------------------- for people
 
 
-def _line(examined: Examined) -> str:
+def _line(examined: KeyReport) -> str:
     finding = examined.finding
-    told = map(_sentence, (*finding.problems, *finding.notes))
-    problems = "; ".join([*([] if finding.problems else ["fits"]), *told])
+    sentences = map(_sentence, (*finding.problems, *finding.notes))
+    problems = "; ".join([*([] if finding.problems else ["fits"]), *sentences])
     return f"{_who(finding)}: {'repaired; ' if examined.repaired else ''}{problems}"
 
 
@@ -122,7 +122,7 @@ def _sentence(problem: Problem) -> str:
 
 
 def _print_totals(found: Doctor, counts: dict[str, int]) -> None:
-    for problem in found.unheard.values():
+    for problem in found.unavailable.values():
         _print_line(f"{problem.text}: {problem.advice}")
     keys = f"{counted(counts['keys'], 'key')} of {counted(counts['users'], 'user')}"
     untold = f", {counts['untold']} could not be told" if counts["untold"] else ""
@@ -133,7 +133,7 @@ def _print_totals(found: Doctor, counts: dict[str, int]) -> None:
 # ---------------------------------------------------------------------- for programs
 
 
-def _as_json(examined: Examined) -> dict[str, Any]:
+def _as_json(examined: KeyReport) -> dict[str, Any]:
     finding = examined.finding
     return {
         "user_id": finding.user_id,
@@ -152,6 +152,6 @@ def _problem_as_json(problem: Problem) -> dict[str, str]:
 
 
 def _print_line(what: str | dict[str, Any]) -> None:
-    """In one line; whatever MPC nodes say, nothing in it moves the cursor."""
+    """Print one line; texts of MPC nodes in it cannot move the cursor."""
     line = json.dumps(what) if not isinstance(what, str) else what
     sys.stdout.write("".join(char if char.isprintable() else "?" for char in line) + "\n")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mpcsim.service.mpc_node import Event, read, verify
+from mpcsim.service.mpc_node import Event, read_log, verify_logs
 from mpcsim.sim import counted
 
 
@@ -33,11 +33,11 @@ def add(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print events, one a line; or what is wrong with them."""
-    log = read(options.store)
+    log = read_log(options.store)
     if not options.verify:
         sys.stdout.writelines(f"{_line(event)}\n" for event in log)
         return 0
-    found = verify(log, read(options.other) if options.other else None)
+    found = verify_logs(log, read_log(options.other) if options.other else None)
     if found:
         sys.stdout.writelines(f"{text}\n" for text in found)
         return 1

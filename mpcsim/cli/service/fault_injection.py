@@ -1,4 +1,4 @@
-"""``mpcsim control SWITCH ...``: throw a switch of a service that runs with ``--control``."""
+"""``mpcsim control SWITCH ...``: apply a fault to a service that runs with ``--control``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from mpcsim.cli.network import conditions
 from mpcsim.cli.token import add_data
-from mpcsim.service.fault_injection import SWITCHES, Argument
+from mpcsim.service.fault_injection import COMMANDS, Argument
 
 
 def add(subparsers: Any) -> None:
@@ -19,7 +19,7 @@ def add(subparsers: Any) -> None:
         help="break a service that runs with serve --control on purpose, and mend it again",
     )
     among = parser.add_subparsers(dest="switch", required=True, metavar="SWITCH")
-    for switch in SWITCHES.values():
+    for switch in COMMANDS.values():
         each = among.add_parser(switch.name, help=switch.text)
         for argument in switch.arguments:
             _add(each, argument)
@@ -30,7 +30,7 @@ def add(subparsers: Any) -> None:
 def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
     if argument.flag:
         parser.add_argument(f"--{argument.name}", action="store_true", help=argument.text)
-    elif not argument.placed:
+    elif not argument.is_positional:
         parser.add_argument(f"--{argument.name}", metavar=argument.name.upper(), help=argument.text)
     elif argument.optional:
         name = argument.name
@@ -40,14 +40,16 @@ def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Throw it, and print what it answers as JSON."""
+    """Apply the fault, and print the answer as JSON."""
     from mpcsim.service.fault_injection import over_http
 
-    switch = SWITCHES[options.switch]
+    switch = COMMANDS[options.switch]
     answers = {argument.name: getattr(options, argument.name) for argument in switch.arguments}
-    answers = switch.given({name: value for name, value in answers.items() if value is not None})
+    answers = switch.parse_arguments(
+        {name: value for name, value in answers.items() if value is not None}
+    )
     if (text := answers.get("scenario")) is not None and (found := conditions(text)) is not None:
         answers["scenario"] = found.dumps()
-    answer = over_http(options.data).throw(switch.name, answers)
+    answer = over_http(options.data).execute(switch.name, answers)
     sys.stdout.write(json.dumps(answer or {"done": switch.name}, indent=2) + "\n")
     return 0

@@ -20,7 +20,7 @@ from mpcsim.service.gateway import Rate
 from mpcsim.service.gateway.api import TOKEN_LIFETIME_S, MakeService, in_own_process, over_rpc
 from mpcsim.service.gateway.links import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.service.operations import HOST, GatewayOptions, OpenGateway, open_gateway, serve
+from mpcsim.service.operations import HOST, GatewayOptions, RunningGateway, open_gateway, serve
 from mpcsim.service.process import ConnectionLimits, describe, read
 from mpcsim.service.web import SHARE, LogSettings, configure_logs
 from mpcsim.sim.network import FORWARDING
@@ -68,7 +68,7 @@ def add(subparsers: Any) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare what can be chosen of a gateway."""
+    """Declare the options of a gateway."""
     parser.add_argument(
         "--host", default=HOST, help="address the gateway listens on (default %(default)s)"
     )
@@ -145,7 +145,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def given(options: argparse.Namespace) -> list[str]:
-    """The same options, but the address, for a command line."""
+    """Return the options, but for the address, as a command line."""
     found = ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
     found += ["--lease", str(options.lease), "--link-timeout", str(options.link_timeout)]
     found += ["--making-limit", str(options.making_limit)]
@@ -161,7 +161,7 @@ def run(
     options: argparse.Namespace,
     *,
     now: Callable[[], float] = time.time,
-    opened: Callable[[OpenGateway], None] = lambda gateway: None,
+    opened: Callable[[RunningGateway], None] = lambda gateway: None,
 ) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP.
 
@@ -206,7 +206,7 @@ def run(
 
 
 def _at_least(least: float, kind: Callable[[str], N]) -> Callable[[str], N]:
-    """What argparse is to make of an option's text."""
+    """Return a parser of numbers with a lower bound, for argparse."""
 
     def number(text: str) -> N:
         with suppress(ValueError):
@@ -218,7 +218,7 @@ def _at_least(least: float, kind: Callable[[str], N]) -> Callable[[str], N]:
 
 
 def _rate(text: str) -> Rate:
-    """The same for a rate."""
+    """Parse a rate, for argparse."""
     try:
         return Rate.parse(text)
     except UsageError as error:

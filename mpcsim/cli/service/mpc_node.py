@@ -24,7 +24,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.operations import (
     HOST,
     GatewayOptions,
-    OpenMpcNode,
+    RunningMpcNode,
     open_mpc_node,
     prepare,
     serve,
@@ -70,7 +70,7 @@ def run(
     options: argparse.Namespace,
     *,
     now: Callable[[], float] = time.time,
-    opened: Callable[[OpenMpcNode], None] = lambda node: None,
+    opened: Callable[[RunningMpcNode], None] = lambda node: None,
 ) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP; arguments as for the gateway."""
     limits = read(ConnectionLimits, os.environ)

@@ -1,4 +1,4 @@
-"""``mpcsim logs``: what became of one call at all servers, or which calls there were."""
+"""``mpcsim logs``: one call at all servers, from their log files; or the last calls."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any, Final
 from mpcsim.cli.logs import log_folder
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
-from mpcsim.service.operations import logs_in
+from mpcsim.service.operations import log_folder_of
 from mpcsim.service.request_traces import (
-    Following,
-    Found,
+    LogFollower,
+    LogScan,
     Request,
-    about,
-    requests,
+    assemble_trace,
+    find_request,
+    find_requests,
     text,
-    told,
-    traced,
+    to_simulator_trace,
 )
-from mpcsim.service.web import printable
+from mpcsim.service.web import escape_unprintable
 
 LAST: Final = 20
 LINES_OF_A_CALL: Final = 50
-"""Of node and gateway, and of what is asked in between to see whether they are there: at most."""
+"""Limit of log lines of a call at node and gateway, health checks in between included."""
 LOOK_S: Final = 0.5
 ASKED: Final = ("/mpc/v1/", "/wallet/v1/")
-"""What nodes ask the gateway for, on behalf of calls."""
+"""Paths that nodes request of the gateway on behalf of calls."""
 
 
 def add(subparsers: Any) -> None:
@@ -64,36 +64,36 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tell the story, or list calls."""
-    folders: list[Path] = options.folder or [Path(log_folder() or logs_in(options.data))]
+    """Print the trace of a call, or list calls."""
+    folders: list[Path] = options.folder or [Path(log_folder() or log_folder_of(options.data))]
     if options.request_id is None:
         if options.perfetto:
             raise UsageError("--perfetto: of which call? a request id is needed")
         return _list(folders, options.n, errors=options.errors, follow=options.follow)
     if options.errors or options.follow:
         raise UsageError("--errors and --follow are for lists, and a request id for one call")
-    found = about(folders, options.request_id)
+    found = find_request(folders, options.request_id)
     _warn(found)
-    story = told(found.lines)
+    story = assemble_trace(found.lines)
     if options.perfetto:
         try:
-            path = traced(story).save_perfetto(options.perfetto)
+            path = to_simulator_trace(story).save_perfetto(options.perfetto)
         except OSError as error:
             raise UsageError(f"{options.perfetto}: {error.strerror or error}") from None
         sys.stdout.write(f"written: {path}\n")
     else:
-        sys.stdout.write(text.shown(story) + "\n")
+        sys.stdout.write(text.format_trace(story) + "\n")
     return 0
 
 
 def _list(folders: Sequence[Path], last: int, *, errors: bool, follow: bool) -> int:
-    following = Following(folders) if follow else None
-    found = requests(folders, None if errors else LINES_OF_A_CALL * last)
+    following = LogFollower(folders) if follow else None
+    found = find_requests(folders, None if errors else LINES_OF_A_CALL * last)
     _warn(found)
     made = [line for line in found.lines if isinstance(line, Request)]
     if not made and not follow:
         raise UsageError(f"no request is in the log files of {', '.join(map(str, folders))}")
-    _write(text.calls(made, errors=errors)[-last:])
+    _write(text.caller_requests(made, errors=errors)[-last:])
     node = any(request.role == "node" for request in made)
     while following is not None:
         time.sleep(LOOK_S)
@@ -101,20 +101,20 @@ def _list(folders: Sequence[Path], last: int, *, errors: bool, follow: bool) -> 
         node = node or any(request.role == "node" for request in new)
         # What a node asks of the gateway is written before the node's own line is.
         own = [r for r in new if not (node and r.role == "gateway" and r.path.startswith(ASKED))]
-        _write(text.calls(sorted(own, key=lambda request: request.at_s), errors=errors))
+        _write(text.caller_requests(sorted(own, key=lambda request: request.at_s), errors=errors))
     return 0
 
 
 def _write(made: Sequence[Request]) -> None:
-    sys.stdout.writelines(line + "\n" for line in text.listed(made))
+    sys.stdout.writelines(line + "\n" for line in text.format_requests(made))
     sys.stdout.flush()
 
 
-def _warn(found: Found) -> None:
-    """Of what has been left out."""
-    for path, lines in found.odd.items():
+def _warn(found: LogScan) -> None:
+    """Warn of lines that are no log lines, which are left out."""
+    for path, lines in found.unreadable.items():
         said = f"{path}: left out what is no log line ({lines})"
-        sys.stderr.write(printable(said) + "\n")
+        sys.stderr.write(escape_unprintable(said) + "\n")
 
 
 def _count(value: str) -> int:

@@ -69,11 +69,13 @@ def add(subparsers: Any) -> None:
 
 def _token_key(options: argparse.Namespace) -> int:
     end = rotate_token_key(options.data, SystemRng(), at_once=options.now)
-    _say("Tokens are signed with a new key from now on.")
+    _print("Tokens are signed with a new key from now on.")
     if end is None:
-        _say("Those of the old one hold no more: callers get a 401 and have to log in again.")
+        _print("Those of the old one hold no more: callers get a 401 and have to log in again.")
     else:
-        _say(f"Those of the old one hold as long as they would have, the last until {_time(end)}.")
+        _print(
+            f"Those of the old one hold as long as they would have, the last until {_time(end)}."
+        )
     return 0
 
 
@@ -81,7 +83,7 @@ def _link(options: argparse.Namespace) -> int:
     party: PartyId = PARTIES[options.role]
     until = rotate_link(options.data, party, SystemRng(), grace_s=options.grace)
     node, gateway = (link_file(options.data, role, party) for role in (ROLES[party], REGISTRY))
-    _say(
+    _print(
         f"The link to the {options.role} has a new key; the old one is accepted until "
         f"{_time(until)}.",
         "Where the folders are used is seen within a second. If that is elsewhere, take the files "
@@ -94,7 +96,7 @@ def _link(options: argparse.Namespace) -> int:
 
 def _seal_key(options: argparse.Namespace) -> int:
     shares = replace_lost_seal_key(options.data, PARTIES[options.role], SystemRng())
-    _say(
+    _print(
         f"The {options.role} has a new seal key. {counted(shares, 'share')}: the key of each has "
         "to be recovered by its user (POST /v3/wallet/recover) before it signs again."
     )
@@ -105,5 +107,5 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(" ", "seconds").replace("+00:00", " UTC")
 
 
-def _say(*lines: str) -> None:
+def _print(*lines: str) -> None:
     sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -38,16 +38,16 @@ from mpcsim.service.operations import (
     DATA_FOLDER,
     HOST,
     METRICS_VARIABLE,
+    ProcessGroup,
     Program,
-    Revival,
-    Running,
+    RestartPolicy,
     backend,
-    logs_in,
+    log_folder_of,
     node_program,
-    running,
+    process_group,
 )
-from mpcsim.service.process import ConnectionLimits, describe, read, stopped_once
-from mpcsim.service.rpc import HELLO_PATH, Hello, pins
+from mpcsim.service.process import ConnectionLimits, describe, interrupt_once, read
+from mpcsim.service.rpc import HELLO_PATH, Hello, pinned_identities
 from mpcsim.service.storage import REGISTRY
 from mpcsim.service.web import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
 from mpcsim.sim import Scenario, counted
@@ -56,7 +56,7 @@ DEMO_USER: Final = "alice"
 SHOWN: Final = ("node", REGISTRY, *(ROLES[party] for party in MPC_NODES))
 """Processes with metrics, in the order of their ports."""
 CHECK_S: Final = 0.3
-"""How often the processes are looked at."""
+"""Interval of looking at the processes."""
 
 
 def add(subparsers: Any) -> None:
@@ -104,11 +104,11 @@ def run(options: argparse.Namespace) -> int:
     read(ConnectionLimits, os.environ)
     shown = _metrics_ports(options)
     lines = log_format(options)
-    files = {FOLDER_VARIABLE: os.environ.get(FOLDER_VARIABLE) or str(logs_in(options.data))}
+    files = {FOLDER_VARIABLE: os.environ.get(FOLDER_VARIABLE) or str(log_folder_of(options.data))}
     log_folder = read(LogSettings, files).log_folder
     with (
-        stopped_once(),
-        running({VARIABLE: lines, **files}) as processes,
+        interrupt_once(),
+        process_group({VARIABLE: lines, **files}) as processes,
         _starter(processes, options) as starter,
     ):
         configure_logs(lines, log_folder, "supervisor")
@@ -117,9 +117,9 @@ def run(options: argparse.Namespace) -> int:
                 revival = _start(starter, options, under, shown)
             while True:
                 with starter.lock:
-                    if (ended := processes.ended(revival.names)) is not None:
+                    if (ended := processes.find_ended(revival.names)) is not None:
                         break
-                    revival.look()
+                    revival.restart_due()
                 time.sleep(CHECK_S)
         except KeyboardInterrupt:
             with suppress(OSError):  # the terminal may be gone
@@ -130,38 +130,45 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Starter:
-    """How the service's processes are started."""
+    """Functions that start the service's processes, with or without fault injection."""
 
-    processes: Running
+    processes: ProcessGroup
     start: Callable[..., None]
-    """As ``Running.start``."""
+    """Function that starts programs, as ``ProcessGroup.start``."""
     program: Callable[[Program], Program] = lambda program: program
-    """What is run for a program."""
+    """Function that returns the program to run for a program."""
     lock: AbstractContextManager[object] = field(default_factory=nullcontext)
-    """Of whoever starts or stops processes."""
+    """Lock to hold while processes are started or stopped."""
     announce: Callable[[], str] = lambda: ""
-    """Opens the switches, once all runs: their address, if there are any."""
+    """Function that serves the faults once all runs, and returns their address, if there are
+    any."""
 
 
 @contextmanager
-def _starter(processes: Running, options: argparse.Namespace) -> Iterator[_Starter]:
-    """Without ``--control``, nothing of it is loaded."""
+def _starter(processes: ProcessGroup, options: argparse.Namespace) -> Iterator[_Starter]:
+    """Yield the starter; fault injection is loaded with ``--control`` only."""
     if options.control is None:
         yield _Starter(processes, processes.start)
         return
-    from mpcsim.service.fault_injection import Switchboard, access, app, check_workers, controlled
+    from mpcsim.service.fault_injection import (
+        FaultController,
+        access,
+        app,
+        check_workers,
+        with_fault_injection,
+    )
 
     check_workers(os.environ)
-    board = Switchboard(processes, options.data)
-    at = access.Access(f"http://{HOST}:{options.control}", SystemRng().bytes(32).hex())
-    with app.served(board.switch, at.token, options.control), ExitStack() as announced:
+    board = FaultController(processes, options.data)
+    at = access.ControlAccess(f"http://{HOST}:{options.control}", SystemRng().bytes(32).hex())
+    with app.serve_control(board.execute, at.token, options.control), ExitStack() as announced:
 
         def announce() -> str:
-            announced.enter_context(access.written(options.data, at))
+            announced.enter_context(access.write_access(options.data, at))
             return at.address
 
         try:
-            yield _Starter(processes, board.start, controlled, board.lock, announce)
+            yield _Starter(processes, board.start, with_fault_injection, board.lock, announce)
         finally:
             board.stop()
 
@@ -171,7 +178,7 @@ def _start(
     options: argparse.Namespace,
     under: Scenario | None,
     shown: Mapping[str, int],
-) -> Revival:
+) -> RestartPolicy:
     """
     Args:
         shown: where each process can be looked at, by its name.
@@ -217,11 +224,11 @@ def _start(
     lines.append("Ctrl-C stops everything.")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
-    return Revival(starter.processes, mpc_nodes)
+    return RestartPolicy(starter.processes, mpc_nodes)
 
 
 def _metrics_ports(options: argparse.Namespace) -> dict[str, int]:
-    """Where each process can be looked at, by its name; nowhere unless it is asked for.
+    """Return the metrics port of each process, by name; none unless they are asked for.
 
     Raises:
         UsageError: the variable is not a port number, or there are too few from there on.
@@ -235,20 +242,20 @@ def _metrics_ports(options: argparse.Namespace) -> dict[str, int]:
 
 
 def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:
-    """What tells the REST node who the MPC nodes are, from themselves: it need not believe the
-    gateway. Whoever has set it knows better."""
-    if os.environ.get(pins.VARIABLE):
+    """Return the environment variables that pin the MPC nodes' identities for the REST node, read
+    from the nodes themselves; variables that are set already stay."""
+    if os.environ.get(pinned_identities.VARIABLE):
         return {}
     identities = {}
     for program in mpc_nodes:
         answer = httpx.get(program.address + HELLO_PATH, trust_env=False)
         hello = Hello.from_bytes(answer.content)
         identities[PartyId(hello.party)] = hello.identity
-    return {pins.VARIABLE: pins.text(identities)}
+    return {pinned_identities.VARIABLE: pinned_identities.format_identities(identities)}
 
 
 def _first_call(at: Program, node: Program, data: Path) -> list[str]:
-    """It asks for a new user's key whenever it is run: who has a key gets no other."""
+    """Return a command that generates a new user's key whenever it is run."""
     token = _token_command(f'"{DEMO_USER}-$(date +%s)"', at, data)
     return [
         "a first key, for a new user:",
@@ -263,7 +270,7 @@ def _first_call(at: Program, node: Program, data: Path) -> list[str]:
 
 
 def _token_command(user: str, at: Program, data: Path) -> str:
-    """For any shell in this folder, in which no variable says where things are.
+    """Return the command for a token, for any shell in this folder without environment variables.
 
     Args:
         user: as the shell is to read it.
@@ -279,7 +286,7 @@ def _data_option(data: Path) -> list[str]:
 
 
 def _command(*words: str) -> str:
-    """One of ``mpcsim``, for any shell in this folder."""
+    """Return a command of ``mpcsim``, for any shell in this folder."""
     command = Path(sys.executable).with_name("mpcsim")
     here = Path.cwd()
     shown = command.relative_to(here) if command.is_relative_to(here) else command

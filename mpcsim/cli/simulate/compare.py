@@ -11,14 +11,14 @@ from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.cli.simulate.trace import load
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, ROLES, PartyId
-from mpcsim.sim import Generate, Scenario, Sign, compare, play
-from mpcsim.sim.replay import Finishes, MessageGraph, record
+from mpcsim.sim import Generate, Scenario, Sign, compare, run_scenario
+from mpcsim.sim.replay import CompletionTimes, MessageGraph, record
 
 TRACE: Final = ".jsonl"
-"""What makes it a trace."""
+"""Suffix of trace files."""
 SAMPLES: Final = 10_000
 MOST_KEPT: Final = 10_000_000
-"""Samples up to which percentiles are exact; there are 8 bytes for each."""
+"""Limit of samples with exact percentiles; they take 8 bytes each."""
 
 
 def add(subparsers: Any) -> None:
@@ -45,7 +45,7 @@ def add(subparsers: Any) -> None:
 
 
 def add_replay(parser: argparse.ArgumentParser, samples: int) -> None:
-    """Declare what a replay takes."""
+    """Declare the options of a replay."""
     parser.add_argument(
         "--samples",
         type=int,
@@ -60,7 +60,7 @@ def add_replay(parser: argparse.ArgumentParser, samples: int) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replay each and print the table."""
+    """Replay each scenario and print the table."""
     found = compare({name: _replay(name, options) for name in options.scenarios})
     if options.json:
         sys.stdout.write(json.dumps(found.rows(), indent=1) + "\n")
@@ -76,26 +76,28 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _replay(name: str, options: argparse.Namespace) -> Finishes:
+def _replay(name: str, options: argparse.Namespace) -> CompletionTimes:
     what = _scenario(name)
     if options.call:
         graph = signing_call(what)
     else:
-        *_, last = play(what)
+        *_, last = run_scenario(what)
         if not last.ok:
             raise UsageError(f"{name}: {last}: nothing to replay")
         graph = record(last.trace)
-    return replayed(graph, what, options)
+    return replay_scenario(graph, what, options)
 
 
-def replayed(graph: MessageGraph, what: Scenario, options: argparse.Namespace) -> Finishes:
-    """The timing of a scenario's run, as often as was asked for (``add_replay``)."""
+def replay_scenario(
+    graph: MessageGraph, what: Scenario, options: argparse.Namespace
+) -> CompletionTimes:
+    """Replay a scenario's run, as often as the options say (``add_replay``)."""
     replay = graph.replay if options.samples <= MOST_KEPT else graph.distribution
     return replay(what.network, options.samples, seed=what.seed, approximate=options.approximate)
 
 
 def _scenario(name: str) -> Scenario:
-    """That of a file, a preset or a trace."""
+    """Return the scenario of a file, a preset or a trace."""
     if not name.endswith(TRACE):
         return scenario(name)
     if not (known := load(name).scenario):
@@ -104,7 +106,7 @@ def _scenario(name: str) -> Scenario:
 
 
 def signing_call(what: Scenario) -> MessageGraph:
-    """The REST call that signs with the scenario's curve and with its signers.
+    """Return the REST call that signs with the scenario's curve and with its signers.
 
     Raises:
         UsageError: no service has such parties, threshold or signers.

@@ -20,7 +20,7 @@ from mpcsim.cli.network import add_network, scenario
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
-from mpcsim.service.operations import access_token, backend, free_port, node_program, running
+from mpcsim.service.operations import access_token, backend, free_port, node_program, process_group
 
 DEFAULT_NETWORK: Final = "seoul,institution=frankfurt"
 PASSWORD: Final = "correct horse battery staple"
@@ -30,7 +30,7 @@ COLUMNS: Final = ("vault", "round1", "round2", "round3", "compute", "argon2", "a
 
 @dataclass(frozen=True)
 class Row:
-    """One call, timed."""
+    """Row of the table: a timed call."""
 
     curve: str
     what: str
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     preset = options.network or DEFAULT_NETWORK
     network = scenario(preset).network
     sys.stdout.write(f"{network}\n\nsigning with the {options.signer}\n\n")
-    with tempfile.TemporaryDirectory() as folder, running() as processes:
+    with tempfile.TemporaryDirectory() as folder, process_group() as processes:
         *mpc_nodes, gateway = backend(folder, ["--network", preset])
         node = node_program(free_port(), gateway)
         processes.start(*mpc_nodes, gateway, node, quiet=True)
@@ -113,7 +113,7 @@ def life(http: httpx.Client, curve: str, signer: str) -> list[Row]:
 
 
 def timings(header: str) -> dict[str, float]:
-    """A Server-Timing header as milliseconds by name."""
+    """Parse a Server-Timing header: milliseconds by name."""
     found = (part.strip().partition(";dur=") for part in header.split(","))
     return {name: float(ms) for name, _, ms in found if ms}
 

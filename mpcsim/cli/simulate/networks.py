@@ -1,4 +1,4 @@
-"""``mpcsim network``: networks from measurements, and what is in a network file."""
+"""``mpcsim network``: make networks from measurements, and show network files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
 from mpcsim.sim import Table
-from mpcsim.sim.network.measured import DISTRIBUTIONS, Fit, Series, assembly, fit, reading
+from mpcsim.sim.network.measured import DISTRIBUTIONS, Fit, Series, fit, network_assembly, reading
 
 IN_FULL: Final = 4
-"""So many pairs of sites are shown one by one; more, as a table."""
+"""Limit of pairs of sites that are shown one by one; more are shown as a table."""
 PICTURES: Final = (".png", ".svg", ".pdf")
 
 EPILOG: Final = """\
@@ -55,7 +55,7 @@ def add(subparsers: Any) -> None:
         metavar="NAME",
         help="given twice: the ends of the pair that was measured, or which pair of FILE is meant",
     )
-    for role in assembly.ROLES:
+    for role in network_assembly.ROLES:
         fitting.add_argument(f"--{role}", metavar="SITE", help=f"at which site the {role} is")
     fitting.add_argument(
         "--distribution", choices=DISTRIBUTIONS, help="to take (default: the nearest)"
@@ -107,19 +107,25 @@ def run_show(options: argparse.Namespace) -> int:
 
 
 def run_fit(options: argparse.Namespace) -> int:
-    """Read, fit, say, and write what is asked for."""
+    """Read measurements, fit them, print the fits, and write the outputs."""
     _check_outputs(options)
     found = reading.read(options.file, options.format, unit=options.unit, column=options.column)
     series = _sites(found.series, options.site)
     fits = [fit(each, options.distribution, options.blocks) for each in series]
     chosen = replace(found, series=tuple(series))
     sys.stdout.write("\n".join(chosen.summary) + f"\n{_format_fits(fits)}\n")
-    asked = {role: site for role in assembly.ROLES if (site := getattr(options, role)) is not None}
+    asked = {
+        role: site
+        for role in network_assembly.ROLES
+        if (site := getattr(options, role)) is not None
+    }
     if options.output is None and not asked:
         if options.figure is not None:
             _draw(fits[:IN_FULL], options.figure)
         return 0
-    made = assembly.assemble(fits, asked, mbit_per_s=options.mbit, name=Path(options.file).name)
+    made = network_assembly.assemble_network(
+        fits, asked, mbit_per_s=options.mbit, name=Path(options.file).name
+    )
     lines = ["", str(made.network), *(f"  assumed: {text}" for text in made.assumptions)]
     sys.stdout.write("\n".join(lines) + "\n")
     if options.output is not None:
@@ -136,7 +142,7 @@ def run_fit(options: argparse.Namespace) -> int:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    """Refuse what would only be found out at the end."""
+    """Check the outputs before anything is fitted."""
     if options.output is not None and not options.output.endswith(SUFFIX):
         raise UsageError(f"--output: {options.output} does not end in {SUFFIX}")
     if options.figure is not None and Path(options.figure).suffix not in PICTURES:
@@ -145,13 +151,13 @@ def _check_outputs(options: argparse.Namespace) -> None:
         raise UsageError("--site: a pair has two of them: --site=client --site=gateway")
     if options.mbit is not None and not 0 < options.mbit < float("inf"):
         raise UsageError(f"--mbit is {options.mbit}: not above 0, or not finite")
-    roles = [role for role in assembly.ROLES if getattr(options, role) is not None]
+    roles = [role for role in network_assembly.ROLES if getattr(options, role) is not None]
     if options.mbit is not None and options.output is None and not roles:
         raise UsageError(f"--mbit: of a network, and none is made: --output=NET{SUFFIX}")
 
 
 def _sites(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
-    """The pair that is meant, or all of them.
+    """Return the pair that the names choose, or all.
 
     Raises:
         UsageError: the names are alike; the file has several pairs, and not this one.
@@ -167,13 +173,14 @@ def _sites(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
     if len(series) > 1:
         pairs = ", ".join(f"{each.a} - {each.b}" for each in series[:20])
         raise UsageError(f"--site: {a} - {b} is not among the measured pairs: {pairs}")
-    return [series[0].between(a, b)]
+    return [series[0].with_ends(a, b)]
 
 
 def _format_fits(fits: Sequence[Fit]) -> str:
     if len(fits) <= IN_FULL:
         return "\n".join(
-            "\n".join(["", *assembly.about(each), "", each.table().text()]) for each in fits
+            "\n".join(["", *network_assembly.describe_fit(each), "", each.table().text()])
+            for each in fits
         )
     rows = []
     for each in fits:

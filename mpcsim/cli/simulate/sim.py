@@ -1,4 +1,4 @@
-"""``mpcsim sim``: run a scenario and say what came out."""
+"""``mpcsim sim``: run a scenario and print its results."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.cli.network import scenario
-from mpcsim.cli.simulate.compare import add_replay, replayed
+from mpcsim.cli.simulate.compare import add_replay, replay_scenario
 from mpcsim.errors import UsageError
-from mpcsim.sim import Network, Result, Scenario, Table, Trace, counted, milliseconds, play, size
-from mpcsim.sim.replay import Finishes, record
+from mpcsim.sim import (
+    Network,
+    Result,
+    Scenario,
+    Table,
+    Trace,
+    counted,
+    milliseconds,
+    run_scenario,
+    size,
+)
+from mpcsim.sim.replay import CompletionTimes, record
 from mpcsim.sim.traces import sequential_delays
 
 PERCENTS: Final = (50.0, 95.0, 99.0)
@@ -55,24 +65,24 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run it; status 1 unless everything completed and is valid."""
+    """Run the scenario; return 1 unless everything completed and is valid."""
     if options.approximate and not options.samples:
         raise UsageError("--approximate: of a replay, and none is asked for: --samples=N")
     what = scenario(options.scenario)
-    results = play(what)
+    results = run_scenario(what)
     replays = [
-        replayed(record(result.trace), what, options)
-        if options.samples and _at_once(result, what)
+        replay_scenario(record(result.trace), what, options)
+        if options.samples and _completed_at_first(result, what)
         else None
         for result in results
     ]
-    written = list(_written(options.traces, results)) if options.traces else []
+    written = list(_write_traces(options.traces, results)) if options.traces else []
     if options.json:
         tasks = [_data(*both) for both in zip(results, replays, strict=True)]
         found = {"network": what.network.name, "tasks": tasks}
         sys.stdout.write(json.dumps(found, indent=1) + "\n")
     else:
-        sys.stdout.write("\n".join(_shown(what.network, results, replays)) + "\n")
+        sys.stdout.write("\n".join(_format_results(what.network, results, replays)) + "\n")
         sys.stdout.writelines(f"written: {path}\n" for path in written)
     skipped = len(what.run) - len(results)
     if skipped:
@@ -80,12 +90,12 @@ def run(options: argparse.Namespace) -> int:
     return 0 if not skipped and all(result.ok for result in results) else 1
 
 
-def _at_once(result: Result[Any], what: Scenario) -> bool:
-    """Whether it completed at the first attempt: others have no timing of their own."""
+def _completed_at_first(result: Result[Any], what: Scenario) -> bool:
+    """Return whether it completed at the first attempt: others have no timing of their own."""
     return result.ok and len(result.attempts) == 1 and not what.faults
 
 
-def _written(folder: Path, results: tuple[Result[Any], ...]) -> Iterator[Path]:
+def _write_traces(folder: Path, results: tuple[Result[Any], ...]) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for at, result in enumerate(results, 1):
@@ -97,7 +107,7 @@ def _written(folder: Path, results: tuple[Result[Any], ...]) -> Iterator[Path]:
         raise UsageError(f"--traces: {folder}: {error.strerror or error}") from None
 
 
-def _data(result: Result[Any], replay: Finishes | None) -> dict[str, Any]:
+def _data(result: Result[Any], replay: CompletionTimes | None) -> dict[str, Any]:
     trace = result.trace
     found: dict[str, Any] = {
         "task": trace.name,
@@ -120,8 +130,8 @@ def _data(result: Result[Any], replay: Finishes | None) -> dict[str, Any]:
     return found
 
 
-def _shown(
-    network: Network, results: tuple[Result[Any], ...], replays: list[Finishes | None]
+def _format_results(
+    network: Network, results: tuple[Result[Any], ...], replays: list[CompletionTimes | None]
 ) -> Iterator[str]:
     yield f"{network.name or 'a network'}, scope protocol"
     timed = any(replay is not None for replay in replays)

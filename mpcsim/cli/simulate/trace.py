@@ -1,4 +1,4 @@
-"""``mpcsim trace``: what a recorded run says, in other forms, and whether it runs so again."""
+"""``mpcsim trace``: show a recorded run in other forms, and check that it runs so again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.service.web import printable
+from mpcsim.service.web import escape_unprintable
 from mpcsim.sim import Trace, rerun
 
 
@@ -32,7 +32,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what is asked for; without more, the summary and the critical path."""
+    """Print the chosen forms; by default the summary and the critical path."""
     trace = load(options.file)
     status = 0
     if options.json:
@@ -54,13 +54,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         said = f"{trace.summary()}\n\n{trace.critical_path()}"
     if not options.json:  # JSON is data; the rest is for a terminal, and the file may be anybody's
-        said = "\n".join(map(printable, said.split("\n")))
+        said = "\n".join(map(escape_unprintable, said.split("\n")))
     sys.stdout.write(said.rstrip("\n") + "\n")
     return status
 
 
 def load(path: str) -> Trace:
-    """The trace in a file.
+    """Return the trace in a file.
 
     Raises:
         UsageError: it cannot be read, or is none: says where.

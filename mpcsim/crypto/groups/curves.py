@@ -11,7 +11,7 @@ CURVES: dict[str, Group] = {group.name: group for group in (SECP256K1, ED25519)}
 
 
 def curve(name: str) -> Group:
-    """The group of that name.
+    """Return the group of that name.
 
     Raises:
         UsageError: unknown name.

@@ -79,8 +79,11 @@ class Ed25519Group(Group):
 
 @lru_cache(maxsize=4096)
 def _is_valid(data: bytes) -> bool:
-    """The check takes longer than a multiplication, and the points of a key come again with every
-    share that is loaded."""
+    """Return whether an encoding is a point of the group.
+
+    Cached, because the check takes longer than a multiplication, and the points of a key come again
+    with every share that is loaded.
+    """
     return bool(sodium.crypto_core_ed25519_is_valid_point(data))
 
 

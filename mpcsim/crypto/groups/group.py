@@ -1,4 +1,4 @@
-"""What a protocol may assume of a prime-order group.
+"""Interface of a prime-order group: its scalars, points and canonical encodings.
 
 Curve arithmetic itself is libsecp256k1's and libsodium's; the classes here give it operators, so
 that a step of a paper reads like the paper: ``R_i = r_i * G``, ``z_i = d_i + rho_i * e_i``.
@@ -100,7 +100,7 @@ class Scalar:
 
 
 def refuse(one: Scalar, sign: str, other: object) -> None:
-    """Say what is wrong with the other operand, where Python's own words would not help.
+    """Raise a TypeError that says what is wrong with an operand, where Python's would not help.
 
     Raises:
         TypeError: a number, or something of another group.
@@ -169,13 +169,13 @@ class Group(ABC):
 
     name: str
     order: int
-    """q, the number of elements."""
+    """Order q, the number of elements."""
     byteorder: Literal["big", "little"]
     point_bytes: int
     identity: Point
 
     def scalar(self, n: int) -> Scalar:
-        """The residue of ``n`` (reduces)."""
+        """Return the residue of ``n``, reduced modulo the order."""
         return Scalar(n % self.order, self)
 
     def decode_scalar(self, data: bytes) -> Scalar:

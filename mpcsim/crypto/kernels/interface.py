@@ -1,4 +1,4 @@
-"""What a kernel is: the names both kernels export, and their shared argument checks.
+"""Interface of a kernel: the functions that both kernels export, and their argument checks.
 
 Conventions, the same everywhere:
 
@@ -25,7 +25,7 @@ MAX_TERMS = 64
 
 
 MAX_FOLDED_BITS = 8
-"""Most bits of a row's number in ``fold_by_bit``."""
+"""Limit of the bits of a row's number in ``fold_by_bit``."""
 
 
 class ScalarVector(ABC):
@@ -37,9 +37,9 @@ class ScalarVector(ABC):
     __slots__ = ()
 
     n: int
-    """How many; its length."""
+    """Number of residues."""
     q: int
-    """The modulus."""
+    """Modulus."""
 
     @abstractmethod
     def encode(self) -> bytes:

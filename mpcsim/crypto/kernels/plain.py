@@ -56,7 +56,7 @@ def fold(rows: bytes, row_bytes: int, group: int) -> bytes:
 
 
 def fold_by_bit(rows: bytes, row_bytes: int, k: int) -> bytes:
-    """For each bit, the exclusive or of the rows whose number has it."""
+    """Return for each bit the exclusive or of the rows whose number has it."""
     interface.check_fold_by_bit(rows, row_bytes, k)
     out = []
     for of_group in _rows(rows, row_bytes * ((1 << k) - 1)):

@@ -69,15 +69,18 @@ def crhash(key: bytes, blocks: bytes, width: int, group: int = 1) -> bytes:
 
 @lru_cache(maxsize=16)
 def _tweaks(n: int, width: int, group: int) -> Words:
-    """Of every output block of ``n`` blocks; never to be written to."""
+    """Return the tweak of every output block of ``n`` blocks; never write to it."""
     by_group = np.arange(n // group * width, dtype=_U64).reshape(-1, 1, width)
     return by_group.repeat(group, axis=1).reshape(-1)
 
 
 @lru_cache(maxsize=16)
 def _idle(key: bytes) -> list[Callable[[bytes], bytes]]:
-    """AES under a key, which is public, as made before and not in use: a session hashes repeatedly
-    with one. Whole blocks leave no state behind, but no two threads may use one at a time."""
+    """Return the cached AES objects of a (public) key that no thread uses just now.
+
+    A session hashes repeatedly with one key. Whole blocks leave no state behind, but no two threads
+    may use one object at a time.
+    """
     return []
 
 
@@ -116,7 +119,7 @@ def fold(rows: bytes, row_bytes: int, group: int) -> bytes:
 
 
 def fold_by_bit(rows: bytes, row_bytes: int, k: int) -> bytes:
-    """For each bit, the exclusive or of the rows whose number has it."""
+    """Return for each bit the exclusive or of the rows whose number has it."""
     n = interface.check_fold_by_bit(rows, row_bytes, k)
     if k == 1:
         return rows
@@ -199,7 +202,7 @@ _BALANCE: Final = sum(1 << (32 * i + 31) for i in range(_WIDE_LIMBS))
 
 
 class _Modulus:
-    """What reduction modulo ``q`` needs, computed once per modulus."""
+    """Constants that reduction modulo ``q`` needs, computed once per modulus."""
 
     __slots__ = ("limbs", "q", "weights", "words")
 

@@ -31,7 +31,7 @@ WIDTH = 2
 class Mta(ABC):
     """A multiplication scheme with its parameters.
 
-    What one of your own must provide:
+    A scheme of your own must provide:
 
     - *A name*, ``identifier``. Shares store it in place of the scheme, and parties compare it
       before they begin: other parameters, another name.
@@ -51,15 +51,15 @@ class Mta(ABC):
     """
 
     identifier: str
-    """Names scheme and parameters: 1 to 32 printable ASCII characters without spaces."""
+    """Name of scheme and parameters: 1 to 32 printable ASCII characters without spaces."""
     SetupOffer: type[Message]
     SetupReply: type[Message]
     PairSetup: type[Message]
     """Long-lived state for one peer, both directions; secret, part of the key share."""
     Offer: type[Message]
-    """From the receiver of a multiplication."""
+    """Message from the receiver of a multiplication."""
     Reply: type[Message]
-    """From its sender."""
+    """Message from its sender."""
 
     @abstractmethod
     def setup_start(self, sid: bytes, me: int, peer: int, rng: Rng) -> tuple[Any, Message]:
@@ -112,5 +112,5 @@ class Mta(ABC):
 
 
 def direction_sid(sid: bytes, sender: int, receiver: int) -> bytes:
-    """The session id of one direction of one pair."""
+    """Return the session id of one direction of one pair."""
     return tagged_hash(Tag.MTA_SESSION, sid, u32(sender), u32(receiver))

@@ -88,7 +88,7 @@ class OtSetupReply(Message):
 
 @wire
 class OtReply(Message):
-    """What the multiplication sender sends."""
+    """Message of the multiplication sender."""
 
     a: Annotated[tuple[ScalarVector, ...], ScalarRows(lambda c: c.mta.parameters.xi, COLUMNS)]
     """a~: one column an input and the check column, xi rows."""

@@ -32,7 +32,7 @@ _REGISTERED: Final[dict[str, Mta]] = {}
 
 
 def standard_scheme(curve_name: str, k: int) -> str | None:
-    """The scheme of standard parameters with that k; None on a curve that needs none.
+    """Return the scheme of standard parameters with that k; None on a curve that needs none.
 
     Raises:
         UsageError: k is out of range.
@@ -43,7 +43,7 @@ def standard_scheme(curve_name: str, k: int) -> str | None:
 
 @cache
 def built_in_scheme(identifier: str) -> Mta:
-    """The package's scheme of that name: for example ``ot/80`` (OT-based, lambda_s = 80), or
+    """Return the package's scheme of that name: for example ``ot/80`` (OT-based, lambda_s = 80), or
     ``ot/80/4`` (and k = 4 in its OT extension; 1 where nothing is said).
 
     Raises:
@@ -55,7 +55,7 @@ def built_in_scheme(identifier: str) -> Mta:
 
 
 def mta_scheme(identifier: str) -> Mta:
-    """The scheme of that name, registered or the package's own.
+    """Return the scheme of that name, registered or the package's own.
 
     Raises:
         UsageError: neither, or a parameter out of range.
@@ -103,7 +103,7 @@ def register_scheme(scheme: M, *, replace: bool = False) -> M:
 
 
 def scheme_name(scheme: str | Mta) -> str:
-    """The name of a scheme that shares can be made with.
+    """Return the name of a scheme that shares can be made with.
 
     Args:
         scheme: its name, or itself.

@@ -40,11 +40,11 @@ CHECK_BYTES = 2 * BLOCK_BYTES
 """s~ of a leaf, and the hash of those of a tree: nobody finds two leaves with one s~."""
 
 Level = list[bytes]
-"""The nodes of one tree at one depth, a block each."""
+"""Nodes of one tree at one depth, a block each."""
 
 
 def trees(k: int) -> int:
-    """n: how many trees there are."""
+    """n: number of trees."""
     return LAMBDA_C // k
 
 
@@ -54,14 +54,14 @@ def _sums_bytes(context: WireContext) -> int:
 
 
 def _proof_bytes(context: WireContext) -> int:
-    """So many a tree; none where there is nothing to prove."""
+    """Return the length of ``totals`` and ``digests``: none where there is nothing to prove."""
     k: int = context.mta.parameters.k
     return trees(k) * CHECK_BYTES if k > 1 else 0
 
 
 @wire
 class AllButOneMessage(Message):
-    """What the sender sends; empty with k = 1."""
+    """Message of the sender; empty with k = 1."""
 
     sums: Annotated[bytes, Sized(_sums_bytes)]
     """t: for each tree, for each level but the first: the sum of the first children, and of the
@@ -73,7 +73,7 @@ class AllButOneMessage(Message):
 
 
 def sender(sid: bytes, keys: tuple[bytes, bytes], k: int) -> tuple[list[bytes], AllButOneMessage]:
-    """The sender's only step.
+    """Run the sender's only step.
 
     Args:
         keys: both keys of every base OT.
@@ -104,7 +104,7 @@ def sender(sid: bytes, keys: tuple[bytes, bytes], k: int) -> tuple[list[bytes], 
 def receiver(
     sid: bytes, choices: bytes, chosen: bytes, message: AllButOneMessage, k: int
 ) -> list[bytes]:
-    """The receiver's only step; a second one with the same choices would tell more of them.
+    """Run the receiver's only step; a second one with the same choices would leak more of them.
 
     Args:
         choices: its choice bits in the base OTs; k of them, first to last, are the path to the
@@ -146,12 +146,12 @@ def receiver(
 
 
 def place(path: Sequence[int]) -> int:
-    """The number of the node at the end of a path, the first bit being the highest."""
+    """Return the number of the node at the end of a path, the first bit being the highest."""
     return reduce(lambda above, b: 2 * above + b, path, 0)
 
 
 def _children(sid: bytes, i: int, depth: int, nodes: Level) -> Level:
-    """The next level of tree i: each node expanded to two."""
+    """Return the next level of tree i: each node expanded to two."""
     wide = (
         tagged_xof(Tag.OT_TREE, 2 * BLOCK_BYTES, sid, u32(i), u32(depth), u32(y), node)
         for y, node in enumerate(nodes)

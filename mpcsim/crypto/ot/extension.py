@@ -40,7 +40,7 @@ from mpcsim.crypto.params import LAMBDA_C, OtParameters
 from mpcsim.errors import Reason, check
 
 ROWS_BYTES = LAMBDA_C * BLOCK_BYTES
-"""What is opened of all rows."""
+"""Length of the opened hashes of all rows."""
 MASK_BITS = LAMBDA_C
 """Extra OTs that hide beta in the check; also the number of bits of the check."""
 
@@ -57,13 +57,13 @@ def _rows(context: WireContext) -> int:
 
 @wire
 class ExtensionMessage(Message):
-    """What the receiver sends: the correction u and the opened check (x~, t~)."""
+    """Message of the receiver: the correction u and the opened check (x~, t~)."""
 
     u: Annotated[bytes, Sized(_rows)]
-    """A row a tree."""
+    """Correction u, a row a tree."""
     x: Annotated[bytes, Fixed(MASK_BITS // 8)]
     t: Annotated[bytes, BYTES32]
-    """The hash of t~."""
+    """Hash of t~."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class SenderSetup:
     delta: bytes = field(repr=False)
     """Delta: its choice bits in the base OT."""
     punctured: bytes = field(repr=False)
-    """Of each tree the leaves at Delta_i ^ y, for y = 1 to 2^k - 1."""
+    """Leaves of each tree at Delta_i ^ y, for y = 1 to 2^k - 1."""
 
     @classmethod
     def of(cls, delta: bytes, leaves: Sequence[bytes]) -> SenderSetup:
-        """From the all-but-one OTs: the leaves of each tree, whatever is in place of Delta_i's."""
+        """Make it from the all-but-one OTs: the leaves of each tree, with any value at Delta_i."""
         k = LAMBDA_C // len(leaves)
         digits = [place([bit(delta, i * k + d) for d in range(k)]) for i in range(len(leaves))]
         punctured = (
@@ -96,21 +96,21 @@ class ReceiverSetup:
 
     k: int
     rest: bytes = field(repr=False)
-    """Of each tree the leaves 1 to 2^k - 1."""
+    """Leaves 1 to 2^k - 1 of each tree."""
     zeroth: bytes = field(repr=False)
-    """Of each tree the leaf 0."""
+    """Leaf 0 of each tree."""
 
     @classmethod
     def of(cls, leaves: Sequence[bytes]) -> ReceiverSetup:
-        """From the all-but-one OTs: the leaves of each tree."""
+        """Make it from the all-but-one OTs: the leaves of each tree."""
         rest = b"".join(of_tree[BLOCK_BYTES:] for of_tree in leaves)
         zeroth = b"".join(of_tree[:BLOCK_BYTES] for of_tree in leaves)
         return cls(LAMBDA_C // len(leaves), rest, zeroth)
 
 
 def _stretched(kernel: Kernel, sid: bytes, leaves: bytes, k: int, xi: int) -> bytes:
-    """PRG(leaf): a row a leaf. All leaves of a tree have the same tweaks: whoever could profit from
-    that lacks only one of them."""
+    """PRG(leaf): a row a leaf. All leaves of a tree have the same tweaks: a party that could profit
+    from that lacks only one of them."""
     per_tree = len(leaves) // (trees(k) * BLOCK_BYTES)
     return kernel.expand(tagged_hash(Tag.OT_EXT_PRG, sid), leaves, row_bytes(xi), per_tree)
 
@@ -135,7 +135,7 @@ def _opening(sid: bytes, t: bytes) -> bytes:
 
 
 def _columns(kernel: Kernel, rows: bytes, xi: int) -> bytes:
-    """The xi columns of a matrix of rows (the mask columns are dropped), a block each."""
+    """Return the xi columns of a matrix of rows (the mask columns are dropped), a block each."""
     inputs, _ = kernel.split_columns(rows, row_bytes(xi), xi // 8)
     return kernel.transpose(inputs, LAMBDA_C, xi)
 
@@ -148,7 +148,7 @@ def _pads(kernel: Kernel, sid: bytes, columns: bytes, width: int) -> bytes:
 def receiver(
     kernel: Kernel, setup: ReceiverSetup, sid: bytes, choices: bytes, mask: bytes, width: int
 ) -> tuple[bytes, ExtensionMessage]:
-    """The receiver's only step.
+    """Run the receiver's only step.
 
     Args:
         choices: beta, xi bits.
@@ -178,7 +178,7 @@ def receiver(
 def sender(
     kernel: Kernel, setup: SenderSetup, sid: bytes, message: ExtensionMessage, xi: int, width: int
 ) -> tuple[bytes, bytes]:
-    """The sender's only step.
+    """Run the sender's only step.
 
     Returns:
         Both pads of every OT (each xi rows of ``width`` blocks).

@@ -1,8 +1,8 @@
-"""The files that the browser runs, as one module and one style sheet.
+"""Script and style sheet of the explorer: one module for the browser, from several files.
 
-The script is in several files that import from one another. A widget is one module, and so is a
-page that works from a disk; so they are put one after the other, without the lines that import and
-the word ``export``: their names are distinct, and every file comes after those that it needs.
+A widget is one module, and so is a page that works from a disk. So the files are concatenated
+without their imports and the word ``export``: their names are distinct, and every file comes after
+those that it needs.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FILES: Final = (
     "search.js",
     "explorer.js",
 )
-"""In their order."""
+"""Files in the order of concatenation."""
 _IMPORT: Final = re.compile(r"^import \{[^}]*\} from \"\./[\w]+\.js\";\n", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const) )", re.MULTILINE)
 
 
 @cache
 def script() -> str:
-    """The module that draws an explorer; its default export is a widget's."""
+    """Return the module that draws an explorer; its default export is a widget's."""
     return "\n".join(
         _EXPORT.sub("", _IMPORT.sub("", (STATIC / name).read_text(encoding="utf-8")))
         for name in FILES
@@ -39,5 +39,5 @@ def script() -> str:
 
 @cache
 def style() -> str:
-    """The style sheet."""
+    """Return the style sheet."""
     return (STATIC / "explorer.css").read_text(encoding="utf-8")

@@ -1,13 +1,13 @@
-"""The round explorer: looks at one session from all sides, and asks what if.
+"""Round explorer: one session, stepped through, altered, and run over other networks.
 
     >>> from mpcsim.lab.explorer import Explorer
     >>> Explorer(sim.sign())                      # a run of the past
     >>> Explorer.live(sim, "sign", signers=(1, 3))  # a session of its own, bytes and all
     >>> Explorer.of_parties(parties, network)       # the same, of a protocol of yours
 
-In a notebook it is a widget; where widgets cannot run, a figure and a table. Everything the widget
-does can be done from Python, too: ``edit``, ``undo``, ``set_link``, ``set_seed``,
-``restore_network``, ``reset``, ``view``, ``export_html``.
+In a notebook it is a widget; where widgets cannot run, a figure and a table. All functions of the
+widget are methods, too: ``edit``, ``undo``, ``set_link``, ``set_seed``, ``restore_network``,
+``reset``, ``view``, ``export_html``.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from mpcsim.protocols.engine import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds, mimebundle
 from mpcsim.sim.simulation import Simulation
-from mpcsim.sim.trace import picture
+from mpcsim.sim.trace import diagram_html
 
 if TYPE_CHECKING:
     from mpcsim.lab.explorer.widget import ExplorerWidget
 
 
 class Explorer(Exploration):
-    """One session, stepped through and altered."""
+    """Session that is stepped through and altered, in a notebook."""
 
     _widget: ExplorerWidget | None = None
 
@@ -84,11 +84,11 @@ class Explorer(Exploration):
         session = PartiesSession(parties, network, options)
         return cls(session, definition=session.definition, reveal=reveal)
 
-    # ------------------------------------------------------------------ how it looks
+    # ------------------------------------------------------------------ display
 
     @property
     def widget(self) -> ExplorerWidget:
-        """The widget.
+        """Widget of the explorer.
 
         Raises:
             UsageError: anywidget is not installed.
@@ -130,11 +130,11 @@ class Explorer(Exploration):
             self._widget.refresh()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The widget for front ends that can run it, the figure for all others."""
+        """Return the widget for front ends that can run it, and the figure for all others."""
         return mimebundle(self)
 
     def _repr_html_(self) -> str:
-        """The run without anything that moves: verdict, sequence diagram, steps."""
+        """Return the static view: verdict, sequence diagram, steps."""
         view = self.view
         notes = [f"altered: {edit}" for edit in view.edits]
         notes += [
@@ -161,7 +161,7 @@ class Explorer(Exploration):
         title = f"{view.name}: {view.verdict} after {milliseconds(view.finished_ms)} ms"
         body = document(title, [table], notes=notes)
         hint = escape("A widget where there is a kernel: step, search, edit, change links.")
-        return f'{picture(self._trace)}{body}<div style="opacity:.7">{hint}</div>'
+        return f'{diagram_html(self._trace)}{body}<div style="opacity:.7">{hint}</div>'
 
     def __repr__(self) -> str:
         changed = f", {counted(len(self._edits), 'edit')}" if self._edits else ""

@@ -1,4 +1,4 @@
-"""Parties of a protocol of one's own as something to explore: run anew at every change."""
+"""Session of parties of any protocol, run anew at every change."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from typing import Any
 
 from mpcsim.errors import UsageError
-from mpcsim.lab.explorer.model.sessions import Edit, LiveSession, altering
+from mpcsim.lab.explorer.model.sessions import Edit, LiveSession, with_alterations
 from mpcsim.protocols.engine import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.parties import run_parties
 from mpcsim.sim.run.compute import Measured
-from mpcsim.sim.run.observe import Observed, Recording
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
 from mpcsim.sim.trace import Trace
 
 
 class PartiesSession(LiveSession):
-    """A session that is run anew, with the same seeds, whenever something is changed.
+    """Session that is run anew, with the same seeds, at every change.
 
-    The parties that were given do not run: each run resumes others from their snapshots.
+    The given parties do not run: each run resumes others from their snapshots.
     """
 
     def __init__(
@@ -37,17 +37,18 @@ class PartiesSession(LiveSession):
         for party in self._parties:
             if not isinstance(party, Party):
                 raise UsageError(f"{party!r} is no party: the explorer itself makes it cheat")
-            if party.outcome is not None or party.waiting() is not None:
+            if party.outcome is not None or party.waiting_state() is not None:
                 raise UsageError(f"{party!r} has started already")
         if not self._parties:
             raise UsageError("a session needs at least one party")
         self.definition = self._parties[0].definition
         self._stored = [party.snapshot() for party in self._parties]
         self._options = {"compute": Measured(), **options}
-        self._begin(network)
+        self._reset_runs(network)
 
     @property
-    def _follows_from_the_network(self) -> bool:
+    def _is_determined_by_network(self) -> bool:
+        """Return whether network and seed alone determine when messages arrive."""
         return not self._options.keys() & {"faults", "deadline_ms"}
 
     def _play(
@@ -59,16 +60,18 @@ class PartiesSession(LiveSession):
         observed = []
         for original, stored in zip(self._parties, self._stored, strict=True):
             party, _ = Party.resume(
-                original.definition, stored, share=original.share, listener=recording.listen
+                original.definition, stored, share=original.share, listener=recording.on_event
             )
             mine = [edit for edit in edits if edit.sender == party.me]
-            observed.append(Observed(altering(party, mine) if mine else party, recording))
-        with self._untouched():
+            observed.append(
+                RecordedParty(with_alterations(party, mine) if mine else party, recording)
+            )
+        with self._guards_restored():
             return run_parties(observed, network, **options)
 
     @contextmanager
-    def _untouched(self) -> Iterator[None]:
-        """Whatever happens inside, multiplication state stays as usable as it was."""
+    def _guards_restored(self) -> Iterator[None]:
+        """Restore the multiplication state at the end of the block."""
         guards = [party.share.guard for party in self._parties if party.share is not None]
         before = [guard.discarded for guard in guards]
         try:

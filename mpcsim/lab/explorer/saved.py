@@ -1,4 +1,4 @@
-"""A session as one HTML file: stepped and searched through without Python, without a network.
+"""Session as one HTML file, which is stepped and searched through without Python or a network.
 
 The page runs the widget's own script on a model that never changes. A content security policy lets
 it run this script and nothing else, and load nothing from anywhere; names and values enter it as
@@ -21,11 +21,11 @@ from mpcsim.lab.explorer.model.model import as_json
 from mpcsim.lab.explorer.model.views import Detail, View
 from mpcsim.version import __version__
 
-OFF: Final = (
+DISABLED_NOTE: Final = (
     "This is a saved session: altering messages and changing links needs Python "
     "(Explorer.live of mpcsim)."
 )
-"""Why some things are off in the page."""
+"""Reason, in the page, why some functions are disabled."""
 
 _WARNING: Final = (
     '<p class="warning" role="alert"><strong>This file contains SECRETS</strong> of the parties: '
@@ -33,7 +33,7 @@ _WARNING: Final = (
     "</p>"
 )
 
-# What anywidget gives a widget, with nobody at the other end.
+# Model as of anywidget, without a kernel.
 _START: Final = """
 {
 const state = JSON.parse(document.getElementById("session").textContent);
@@ -83,13 +83,13 @@ body {{ margin: 12px; font: 14px/1.45 system-ui, sans-serif; color-scheme: light
 def saved_page(
     view: View, details: Mapping[str, Detail], *, step: int = 0, selected: str = ""
 ) -> str:
-    """The page; it holds what ``view`` and ``details`` hold, and says so if that is secret.
+    """Return the page; it holds what ``view`` and ``details`` hold, and says so if that is secret.
 
     Args:
         step: where it begins; ``selected``: key of the message that is open.
     """
     session = {
-        "view": as_json(replace(view, frozen=OFF, fixed_times=OFF)),
+        "view": as_json(replace(view, frozen=DISABLED_NOTE, fixed_times=DISABLED_NOTE)),
         "details": {key: as_json(detail) for key, detail in details.items()},
         "step": step,
         "selected": selected,
@@ -97,7 +97,7 @@ def saved_page(
         "answered": 0,
         "saved": True,
     }
-    # The widget's export is not needed: the script goes on with what begins the page.
+    # The page's own start replaces the widget's export.
     program = re.sub(r"^export default .*$", "", script(), flags=re.MULTILINE) + _START
     digest = b64encode(sha256(program.encode()).digest()).decode()
     title = f"{view.name}: {view.verdict}"
@@ -106,7 +106,7 @@ def saved_page(
         title=escape(f"SECRETS: {title}" if view.revealed else title),
         style=style(),
         warning=f"{_WARNING}\n" if view.revealed else "",
-        session=_embedded(session),
+        session=_embeddable_json(session),
         script=program,
         about=escape(
             f"Saved by mpcsim {__version__}. Seed of latencies and losses: {view.seed}; "
@@ -116,12 +116,12 @@ def saved_page(
 
 
 def file_name(view: View) -> str:
-    """What such a file may be called."""
+    """Return a file name for such a page."""
     words = re.findall(r"[a-z0-9]+", view.name.lower())
     return f"{'-'.join(words) or 'session'}{'-SECRETS' if view.revealed else ''}.html"
 
 
-def _embedded(value: object) -> str:
-    """JSON that ends no script element and opens no comment, whatever texts are in it."""
+def _embeddable_json(value: object) -> str:
+    """Return JSON that ends no script element and opens no comment, whatever texts are in it."""
     text = json.dumps(value, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""Everything that one party can alter about what it sends another, and what comes of each."""
+"""Sweep over all alterations of the messages from one party to another, with the result of each."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mpcsim.lab.explorer.explorer import Explorer
 from mpcsim.lab.explorer.model.fields import REPLACE, Field
 
 WHOLE: Final = "(whole)"
-"""In the place of a field: the message itself."""
+"""Name of the message itself, in place of a field."""
 
 
 @dataclass(frozen=True)
-class Way:
-    """One alteration of one message."""
+class AlterationChoice:
+    """Alteration of a message that the explorer offers."""
 
     message: str
-    """Its kind."""
+    """Kind of the message."""
     field: str
     """Path of the field; empty: the whole message."""
     operation: str
@@ -27,7 +27,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Tampered:
-    """What the receiver made of it."""
+    """Result of an alteration at the receiver."""
 
     message: str
     field: str
@@ -35,46 +35,57 @@ class Tampered:
     caught_by: str
     """Name of the reason for its abort, or how the run ended without one."""
     where: str
-    """In which round it noticed; ``on arrival``: before any round looks at the message."""
+    """Round in which it noticed; ``on arrival``: before any round looks at the message."""
     blames: str
     """Numbers of parties, or ``nobody``."""
     then: str
-    """What to do about it."""
+    """Consequence: what to do about it."""
 
 
-def ways(explorer: Explorer, sender: PartyId, receiver: PartyId) -> Iterator[Way]:
-    """Every alteration that the explorer offers of what one party sends another."""
+def alterations(
+    explorer: Explorer, sender: PartyId, receiver: PartyId
+) -> Iterator[AlterationChoice]:
+    """Yield all alterations that the explorer offers of messages from one party to another."""
     for key, detail in dict(explorer.details).items():
         flow, kind = key.split(" ")
         if flow == f"{sender}>{receiver}":
-            yield from (Way(kind, "", operation) for operation in detail.operations)
-            for field in _all(detail.fields):
-                yield from (Way(kind, field.path, operation) for operation in field.operations)
+            yield from (AlterationChoice(kind, "", operation) for operation in detail.operations)
+            for field in _all_fields(detail.fields):
+                yield from (
+                    AlterationChoice(kind, field.path, operation) for operation in field.operations
+                )
 
 
 def tampering(explorer: Explorer, cheater: PartyId, victim: PartyId) -> list[Tampered]:
-    """Try all of them, one at a time; what is replaced becomes 32 zero bytes.
+    """Try all alterations, one at a time; replaced values become 32 zero bytes.
 
     >>> found = tampering(Explorer.live(simulation, signers=(1, 3)), cheater=3, victim=1)
 
     Raises:
         UsageError: no such party.
     """
-    return [_outcome(explorer, cheater, victim, way) for way in ways(explorer, cheater, victim)]
+    return [
+        _result_of(explorer, cheater, victim, choice)
+        for choice in alterations(explorer, cheater, victim)
+    ]
 
 
-def _all(fields: Iterable[Field]) -> Iterator[Field]:
+def _all_fields(fields: Iterable[Field]) -> Iterator[Field]:
     for field in fields:
         yield field
-        yield from _all(field.fields)
+        yield from _all_fields(field.fields)
 
 
-def _outcome(explorer: Explorer, cheater: PartyId, victim: PartyId, way: Way) -> Tampered:
-    zeros = bytes(32) if way.operation == REPLACE else b""
-    view = explorer.edit(cheater, victim, way.message, way.field, way.operation, zeros).view
+def _result_of(
+    explorer: Explorer, cheater: PartyId, victim: PartyId, choice: AlterationChoice
+) -> Tampered:
+    zeros = bytes(32) if choice.operation == REPLACE else b""
+    view = explorer.edit(
+        cheater, victim, choice.message, choice.field, choice.operation, zeros
+    ).view
     explorer.undo()
-    said = "32 zero bytes" if way.operation == REPLACE else way.operation
-    what = way.message, way.field or WHOLE, said
+    said = "32 zero bytes" if choice.operation == REPLACE else choice.operation
+    what = choice.message, choice.field or WHOLE, said
     abort = next((abort for abort in view.aborts if abort.party == victim), None)
     if abort is None:
         return Tampered(*what, view.verdict, "", "", "")

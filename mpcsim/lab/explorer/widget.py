@@ -1,6 +1,6 @@
-"""The explorer as a widget: what the browser is told, and what it asks for.
+"""Explorer as a widget: sends the view to the browser, and carries out its commands.
 
-All of the drawing is in ``static``; here the view goes out and commands come in.
+The drawing is in ``static``.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from mpcsim.lab.explorer.model.views import Detail
 from mpcsim.lab.explorer.saved import file_name, saved_page
 
 _WORDS = {"one_way_ms": "latency", "mbit_per_s": "bandwidth", "loss": "loss"}
-"""What can be set of a link, in words."""
+"""Names of a link's numbers in messages to the user."""
 
 
 class ExplorerWidget(anywidget.AnyWidget):
-    """Shows an explorer in a notebook."""
+    """Widget that shows an explorer in a notebook."""
 
     _esm = script()
     _css = style()
 
     view = traitlets.Dict().tag(sync=True)
-    """``View`` as JSON."""
+    """JSON of ``View``."""
     details = traitlets.Dict().tag(sync=True)
-    """``Detail`` by message key, as JSON."""
+    """JSON of each ``Detail``, by message key."""
     step = traitlets.Int(0).tag(sync=True)
-    """The step shown; 0 is before anything has happened."""
+    """Step shown; 0 is before the first."""
     selected = traitlets.Unicode("").tag(sync=True)
     """Key of the message shown; empty: none."""
     problem = traitlets.Unicode("").tag(sync=True)
-    """Why the last command was refused."""
+    """Reason why the last command was refused."""
     answered = traitlets.Int(0).tag(sync=True)
     """Number of the last command that was carried out or refused."""
 
@@ -48,24 +48,24 @@ class ExplorerWidget(anywidget.AnyWidget):
         self.on_msg(self._command)
 
     def refresh(self) -> None:
-        """Send what the explorer has now."""
+        """Send the present state of the explorer."""
         explorer = self._explorer
         with self.hold_sync():
             self.view = as_json(explorer.view)
-            if explorer.details is not self._sent:  # other times are no other messages
+            if explorer.details is not self._sent:  # other times do not change messages
                 self._sent = explorer.details
                 self.details = {key: as_json(detail) for key, detail in self._sent.items()}
 
     def _command(self, widget: Any, content: Any, buffers: Any) -> None:
-        """Do what the browser asks for; what is refused is said, never raised."""
+        """Carry out a command of the browser; a refusal is reported, never raised."""
         try:
             self.problem = ""
-            self._do(content)
+            self._execute(content)
         except (MpcError, ValueError, KeyError, TypeError) as error:
             self.problem = str(error) or type(error).__name__
         self.answered = int(content.get("id", 0))
 
-    def _do(self, content: dict[str, Any]) -> None:
+    def _execute(self, content: dict[str, Any]) -> None:
         explorer = self._explorer
         match content["do"]:
             case "edit":
@@ -87,7 +87,7 @@ class ExplorerWidget(anywidget.AnyWidget):
                 number = _number(f"link {a} - {b}: {_WORDS[what]}", content["value"])
                 explorer.set_link(a, b, **{what: number})
             case "seed":
-                explorer.set_seed(_whole("seed", content["value"]))
+                explorer.set_seed(_integer("seed", content["value"]))
             case "restore":
                 explorer.restore_network()
             case "save":
@@ -111,7 +111,7 @@ def _number(what: str, typed: Any) -> float:
         raise UsageError(f"{what}: {str(typed)!r} is not a number (like 0.5)") from None
 
 
-def _whole(what: str, typed: Any) -> int:
+def _integer(what: str, typed: Any) -> int:
     """
     Raises:
         UsageError: it is no whole number.

@@ -1,8 +1,8 @@
-"""The what-if panel: a signing call over two networks side by side, live.
+"""Panel for what-if questions: a signing call over two networks side by side, live.
 
-``configuration`` is one side: a call and what it goes over; ``fields`` are its settings as they are
-shown and typed; ``comparison`` is both sides and what comes out of them, ``views`` the same as
-plain data; ``widget`` shows it; ``what_if`` is the front door.
+``configuration`` is one side: a call and its network; ``fields`` are its settings as they are shown
+and typed; ``comparison`` is both sides and their results, ``views`` the same as plain data;
+``widget`` shows it; ``what_if`` is the interface.
 """
 
 from mpcsim.lab.what_if.comparison import Comparison

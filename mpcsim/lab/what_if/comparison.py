@@ -1,4 +1,4 @@
-"""Two configurations side by side, and what comes out of them: the panel without its looks."""
+"""Comparison of two configurations: the panel without its widget."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mpcsim.sim.replay import Replay
 Side = Literal["a", "b"]
 
 SAMPLES: Final = 5_000
-"""Calls that are simulated for each side."""
+"""Simulated calls of each side."""
 PERCENTS: Final = (50, 95, 99)
 HEAD: Final = "from mpcsim import Network\nfrom node.calls import signing_call\n"
 
 
 class Comparison:
-    """Sides A and B; whatever is refused leaves both as they are."""
+    """Sides A and B; a refused change leaves both unchanged."""
 
     def __init__(
         self,
@@ -31,20 +31,20 @@ class Comparison:
     ) -> None:
         """
         Args:
-            a: what is not as in ``Configuration()``.
-            b: what is not as in ``a``.
-            samples: calls that are simulated for each side.
+            a: settings that differ from ``Configuration()``.
+            b: settings that differ from ``a``.
+            samples: simulated calls of each side.
 
         Raises:
             UsageError: an unknown setting, a bad value, a bad number of samples.
         """
         self.samples = samples
         self.seed = seed
-        first = changed(Configuration(), a or {})
-        self._sides: dict[Side, Configuration] = {"a": first, "b": changed(first, b or {})}
+        first = with_changes(Configuration(), a or {})
+        self._sides: dict[Side, Configuration] = {"a": first, "b": with_changes(first, b or {})}
         _ = self.replays
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ results
 
     @property
     def a(self) -> Configuration:
@@ -56,43 +56,44 @@ class Comparison:
 
     @property
     def replays(self) -> dict[Side, Replay]:
-        """The times of both."""
+        """Simulated times of both sides."""
         return {side: each.replay(self.samples, self.seed) for side, each in self._sides.items()}
 
     @property
     def python(self) -> str:
-        """What makes the same replays, as ``a`` and ``b``, and shows their percentiles."""
+        """Python code that makes the same replays, as ``a`` and ``b``, and shows their
+        percentiles."""
         sides = "".join(c.python(side, self.samples, self.seed) for side, c in self._sides.items())
         return f"{HEAD}\n{sides}a.percentiles({PERCENTS}), b.percentiles({PERCENTS})\n"
 
-    # ------------------------------------------------------------------ what if
+    # ------------------------------------------------------------------ changes
 
     def set(self, side: Side, **changes: Any) -> None:
-        """Change some settings of a side: fields of ``Configuration``.
+        """Change settings of a side: fields of ``Configuration``.
 
         Raises:
             UsageError: an unknown side or setting, a bad value, or values that do not go together.
         """
         if side not in self._sides:
             raise UsageError(unknown("side", str(side), self._sides))
-        self._take({**self._sides, side: changed(self._sides[side], changes)})
+        self._take({**self._sides, side: with_changes(self._sides[side], changes)})
 
     def copy(self) -> None:
-        """B becomes as A is."""
+        """Make B equal to A."""
         self._take({"a": self.a, "b": self.a})
 
     def swap(self) -> None:
-        """Each becomes as the other is."""
+        """Exchange A and B."""
         self._take({"a": self.b, "b": self.a})
 
     def _take(self, sides: dict[Side, Configuration]) -> None:
         for each in sides.values():
-            each.replay(self.samples, self.seed)  # first of all: it may be refused
+            each.replay(self.samples, self.seed)  # before the assignment: it may be refused
         self._sides = sides
 
 
-def changed(configuration: Configuration, changes: Mapping[str, Any]) -> Configuration:
-    """The configuration with some settings changed.
+def with_changes(configuration: Configuration, changes: Mapping[str, Any]) -> Configuration:
+    """Return the configuration with some settings changed.
 
     Raises:
         UsageError: an unknown setting, a bad value, or values that do not go together.

@@ -1,4 +1,4 @@
-"""One side of the panel: a signing call and the network it goes over; and the same as Python."""
+"""Configuration of one side: a signing call and its network; also as Python code."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from mpcsim.sim.replay import MessageGraph, Replay
 from node.calls import Signing, signing_call
 
 LINE: Final = 88
-"""Length of a line of Python, at most, if it can be broken."""
+"""Longest line of Python code that can be broken."""
 MOST_LOSS: Final = 0.5
-"""With more, a call takes days."""
+"""Largest loss: with more, a call takes days."""
 RATES: Final = (0.01, 100_000.0)
-"""Mbit/s."""
+"""Bounds of bandwidths in Mbit/s."""
 _LAST_MILE: Final = ("client", "gateway")
 
 
-class _Call(NamedTuple):
-    """A call of a function, to be made or to be written down."""
+class _FunctionCall(NamedTuple):
+    """Function call, to be made or to be written as code."""
 
     name: str
     values: tuple[object, ...]
     named: Mapping[str, object]
 
     def text(self, indent: str = "", taken: int = 0) -> str:
-        """As Python, on several lines if it is long.
+        """Return Python code, on several lines if it is long.
 
         Args:
-            taken: letters that stand before it on its line.
+            taken: characters before it on its line.
         """
         parts = [*map(_literal, self.values)]
         parts += [f"{name}={_literal(value)}" for name, value in self.named.items()]
@@ -47,14 +47,13 @@ class _Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration(Signing):
-    """A signing call, and the network it goes over: that of ``Network.preset``, and changes to it.
+    """Signing call and its network: that of ``Network.preset``, with changes.
 
-    Regions and access networks are those of ``mpcsim.sim.network.presets``; None: where the caller
-    is.
+    Regions and access networks are those of ``mpcsim.sim.network.presets``; None: at the caller.
     """
 
     region: str = "seoul"
-    """The caller's."""
+    """Region of the caller."""
     gateway: str | None = None
     operator: str | None = None
     institution: str | None = "frankfurt"
@@ -63,10 +62,10 @@ class Configuration(Signing):
     """Probability that a packet is lost on the caller's line, one way; None: the access
     network's."""
     up_mbit_per_s: float | None = None
-    """Of the caller's line; None: the access network's."""
+    """Bandwidth of the caller's line; None: the access network's."""
     down_mbit_per_s: float | None = None
     cold: bool = False
-    """Connections are opened anew."""
+    """Whether connections are opened anew."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,45 +74,45 @@ class Configuration(Signing):
                 object.__setattr__(self, name, presets.region(_text(name, where)))
         access = presets.access(_text("access", self.access))
         object.__setattr__(self, "access", access.name)
-        _within("loss", self.loss, 0.0, MOST_LOSS)
+        _check_range("loss", self.loss, 0.0, MOST_LOSS)
         for name in ("up_mbit_per_s", "down_mbit_per_s"):
-            _within(name, getattr(self, name), *RATES)
+            _check_range(name, getattr(self, name), *RATES)
         if not isinstance(self.cold, bool):
             raise UsageError(f"cold is {self.cold!r}: True or False")
 
     @property
     def network(self) -> Network:
-        """What the call goes over."""
+        """Network of the call."""
         first, *more = self._network_calls()
         made = Network.preset(*first.values, **first.named)  # type: ignore[arg-type]
 
-        def changed(network: Network, call: _Call) -> Network:
+        def apply_call(network: Network, call: _FunctionCall) -> Network:
             change: Callable[..., Network] = getattr(network, call.name.removeprefix("."))
             return change(*call.values, **call.named)
 
-        return reduce(changed, more, made)
+        return reduce(apply_call, more, made)
 
     @property
     def graph(self) -> MessageGraph:
-        """The call's."""
-        return signing_call(**self._given(Signing))
+        """Message graph of the call."""
+        return signing_call(**self._arguments_of(Signing))
 
     def replay(self, samples: int, seed: int = 0) -> Replay:
-        """The call's times, explained; kept for those who ask again.
+        """Return the call's simulated times, explained; cached.
 
         Raises:
             UsageError: bad number of samples; every call fails.
         """
-        found = _replayed(self, samples, seed)
+        found = _cached_replay(self, samples, seed)
         if found.failed == samples:
             raise UsageError("every call fails: TCP or the service gives it up")
         return found
 
     def python(self, name: str, samples: int, seed: int = 0) -> str:
-        """A statement that gives the same replay the name."""
-        usual = {f.name: f.default for f in fields(Signing)}
-        changed = {k: v for k, v in self._given(Signing).items() if v != usual[k]}
-        call = _Call("signing_call", (), changed).text(taken=len(name) + len(" = .replay("))
+        """Return a statement that assigns the same replay to ``name``."""
+        defaults = {f.name: f.default for f in fields(Signing)}
+        changes = {k: v for k, v in self._arguments_of(Signing).items() if v != defaults[k]}
+        call = _FunctionCall("signing_call", (), changes).text(taken=len(name) + len(" = .replay("))
         network = "\n    ".join(each.text("    ") for each in self._network_calls())
         arguments = [network, f"{samples:_}", *([f"seed={seed}"] if seed else []), "explain=True"]
         line = f"    {', '.join(arguments)}\n"
@@ -121,8 +120,8 @@ class Configuration(Signing):
             line = "".join(f"    {each},\n" for each in arguments)
         return f"{name} = {call}.replay(\n{line})\n"
 
-    def _network_calls(self) -> list[_Call]:
-        """What the network is made with."""
+    def _network_calls(self) -> list[_FunctionCall]:
+        """Return the calls that make the network."""
         given = {
             "gateway": self.gateway,
             "operator": self.operator,
@@ -131,21 +130,21 @@ class Configuration(Signing):
             "loss": self.loss,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        calls = [_Call("Network.preset", (self.region,), given)]
+        calls = [_FunctionCall("Network.preset", (self.region,), given)]
         rates = {"mbit_per_s": self.up_mbit_per_s, "back_mbit_per_s": self.down_mbit_per_s}
         rates = {name: rate for name, rate in rates.items() if rate is not None}
         if rates:
-            calls.append(_Call(".with_link", _LAST_MILE, rates))
+            calls.append(_FunctionCall(".with_link", _LAST_MILE, rates))
         if self.cold:
-            calls.append(_Call(".with_connection", (), {"cold": True}))
+            calls.append(_FunctionCall(".with_connection", (), {"cold": True}))
         return calls
 
-    def _given(self, of: type[Signing]) -> dict[str, Any]:
+    def _arguments_of(self, of: type[Signing]) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(of)}
 
 
 @lru_cache(maxsize=64)
-def _replayed(configuration: Configuration, samples: int, seed: int) -> Replay:
+def _cached_replay(configuration: Configuration, samples: int, seed: int) -> Replay:
     return configuration.graph.replay(configuration.network, samples, seed=seed, explain=True)
 
 
@@ -159,8 +158,8 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _within(name: str, value: object, low: float, high: float) -> None:
-    """Refuse what is no number between two others; None is fine."""
+def _check_range(name: str, value: object, low: float, high: float) -> None:
+    """Refuse a value that is not a number between two others; None is accepted."""
     if value is None:
         return
     number = isinstance(value, int | float) and not isinstance(value, bool)

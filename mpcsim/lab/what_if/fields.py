@@ -1,4 +1,4 @@
-"""The settings of a side as the panel shows them, and what is typed as a value."""
+"""Settings of a side as the panel shows and parses them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ ONE_ROUND: Final = "no effect on ed25519, which has one round of small messages"
 
 @dataclass(frozen=True)
 class Field:
-    """One setting."""
+    """Setting."""
 
     name: str
-    """Of ``Configuration``."""
+    """Field of ``Configuration``."""
     label: str
     kind: Literal["choice", "number", "switch"]
     hint: str
     choices: tuple[Value, ...] = ()
     none: str = ""
-    """What None is called."""
+    """Text for None."""
     unit: str = ""
     low: float = 0.0
     high: float = 0.0
     per_unit: int = 1
-    """What is typed is divided by this."""
+    """Divisor of a typed number."""
 
     def text(self, value: Value) -> str | bool:
-        """A value as it is shown, and typed."""
+        """Return a value as it is shown and typed."""
         if self.kind == "switch":
             return bool(value)
         if value is None:
@@ -50,7 +50,7 @@ class Field:
         return str(value)
 
     def value(self, given: object) -> Value:
-        """What was typed or chosen.
+        """Return the value that was typed or chosen.
 
         Raises:
             UsageError: it is not one of the choices, no number, or out of range.
@@ -161,8 +161,8 @@ GROUPS: Final = (
 FIELDS: Final = {field.name: field for group in GROUPS for field in group.fields}
 
 
-def usual(configuration: Configuration) -> dict[str, str]:
-    """What the access network has where a number is left out, as text."""
+def access_defaults(configuration: Configuration) -> dict[str, str]:
+    """Return the access network's numbers, as text, for settings that are left out."""
     access = presets.ACCESS[configuration.access]
     own = {
         "loss": access.loss,
@@ -172,8 +172,8 @@ def usual(configuration: Configuration) -> dict[str, str]:
     return {name: str(FIELDS[name].text(value)) for name, value in own.items()}
 
 
-def idle(configuration: Configuration) -> dict[str, str]:
-    """Settings without effect, or that cannot be, and why."""
+def ineffective_settings(configuration: Configuration) -> dict[str, str]:
+    """Return settings that are without effect or not possible, and why."""
     found: dict[str, str] = {}
     if configuration.presigned:
         names = ("early_requests", "ot_extension_k", "separate_messages")

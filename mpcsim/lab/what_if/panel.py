@@ -1,10 +1,10 @@
-"""The what-if panel, as notebooks use it.
+"""Panel for what-if questions, for notebooks.
 
     >>> from mpcsim.lab.what_if import what_if
     >>> what_if({"region": "tokyo", "loss": 0.01}, b={"institution": "singapore"})
 
-In a notebook it is a widget; where widgets cannot run, a picture and tables. Everything the widget
-does can be done from Python, too: ``set``, ``copy``, ``swap``.
+In a notebook it is a widget; where widgets cannot run, a picture and tables. All functions of the
+widget are methods, too: ``set``, ``copy``, ``swap``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mpcsim.lab.what_if.widget import WhatIfWidget
 
 LEAST_MS: Final = 0.1
-"""What takes less on either side is not in the table."""
+"""Time below which, on both sides, a row is left out of the table."""
 
 
 def what_if(
@@ -34,12 +34,12 @@ def what_if(
     samples: int = SAMPLES,
     seed: int = 0,
 ) -> WhatIf:
-    """Two signing calls side by side: how long they take, and why.
+    """Compare two signing calls: how long they take, and why.
 
     Args:
-        a: what is not as in ``Configuration()``, e.g. ``{"region": "tokyo", "cold": True}``.
-        b: what is not as in ``a``.
-        samples: calls that are simulated for each side.
+        a: settings that differ from ``Configuration()``, e.g. ``{"region": "tokyo"}``.
+        b: settings that differ from ``a``.
+        samples: simulated calls of each side.
 
     Raises:
         UsageError: an unknown setting, a bad value, values that do not go together, or a bad
@@ -49,13 +49,13 @@ def what_if(
 
 
 class WhatIf(Comparison):
-    """A comparison that notebooks show."""
+    """Comparison that notebooks show."""
 
     _widget: WhatIfWidget | None = None
 
     @property
     def widget(self) -> WhatIfWidget:
-        """The widget.
+        """Widget of the comparison.
 
         Raises:
             UsageError: anywidget is not installed.
@@ -74,11 +74,12 @@ class WhatIf(Comparison):
             self._widget.refresh()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The widget for front ends that can run it, picture and tables for all others."""
+        """Return the widget for front ends that can run it, and picture and tables for all
+        others."""
         return mimebundle(self)
 
     def _repr_html_(self) -> str:
-        """Both sides without anything that moves."""
+        """Return the static view of both sides."""
         shown = view(self)
         tables = [_settings(self), _figures(shown), _path(shown)]
         body = document("What if: POST /v3/wallet/sign", tables)
@@ -96,19 +97,20 @@ def _percentiles(side: Any) -> str:
 
 
 def _picture(comparison: Comparison) -> str:
-    """The tails of both sides; nothing where there is no matplotlib."""
+    """Return the tails of both sides; nothing where there is no matplotlib."""
     try:
         from mpcsim.sim import figures
     except ImportError:
         return ""
     times = {side.upper(): replay.answered_ms for side, replay in comparison.replays.items()}
     return figures.html(
-        figures.tails({"signing calls (scope rest)": times}), "calls that take longer"
+        figures.tail_plot({"signing calls (scope rest)": times}), "calls that take longer"
     )
 
 
 def _settings(comparison: Comparison) -> Table:
-    """Where the call goes, and whatever else is not as usual, or not the same on both sides."""
+    """Return a table of the main settings, and of all that are not default or differ between the
+    sides."""
     always = ("region", "institution", "access", "curve", "signer")
     plain = Configuration()
     rows = []
@@ -132,11 +134,11 @@ def _figures(shown: View) -> Table:
     a, b = shown.sides["a"], shown.sides["b"]
     rows = [_row(f"p{p}", a.percentiles[str(p)], b.percentiles[str(p)]) for p in PERCENTS]
     rows.append(_row("mean", a.mean_ms, b.mean_ms))
-    return _three("time", rows)
+    return _comparison_table("time", rows)
 
 
 def _path(shown: View) -> Table:
-    """What the mean is made of."""
+    """Return a table of the mean critical path."""
     texts = {cause.name: cause.text for cause in CAUSES}
     spent: dict[tuple[str, str], dict[str, float]] = {}
     for name, side in shown.sides.items():
@@ -148,13 +150,13 @@ def _path(shown: View) -> Table:
         for cause in texts
         if (found := spent.get((link.name, cause))) and max(found.values()) >= LEAST_MS
     ]
-    return _three("critical path, on average", rows)
+    return _comparison_table("critical path, on average", rows)
 
 
 def _row(what: str, a: float, b: float) -> tuple[str, str, str, str]:
     return what, milliseconds(a), milliseconds(b), f"{b - a:+,.2f}"
 
 
-def _three(what: str, rows: list[tuple[str, str, str, str]]) -> Table:
+def _comparison_table(what: str, rows: list[tuple[str, str, str, str]]) -> Table:
     columns = (what, "A ms", "B ms", "B − A")
     return Table(columns, rows, frozenset(columns[1:]))

@@ -1,4 +1,4 @@
-"""What the panel shows, as plain data; ``view`` makes it. Times are milliseconds."""
+"""View of the panel as plain data; ``view`` makes it. Times are milliseconds."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from mpcsim.sim.replay import Replay
 LOWEST: Final = 1e-3
 """Share at which a tail ends."""
 POINTS: Final = 160
-"""Of a tail."""
+"""Points of a tail."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """What time is spent on, and how a stretch of it is filled with its party's colour."""
+    """Cause of time on a link, and how a bar of it is filled with its party's colour."""
 
     name: str
     text: str
     shade: float
-    """1: the colour itself, 0: none of it."""
+    """Shade: 1 is the colour itself, 0 none of it."""
     hatch: str = ""
-    """``/``, ``\\``, ``x`` or ``.``."""
+    """Hatch: ``/``, ``\\``, ``x`` or ``.``."""
 
 
 _PARTS: Final = ("propagation", "transmission", "window", "handshake", "queueing", "recovery")
 CAUSES: Final = tuple(
     Cause(part, FILLS[part].name, FILLS[part].shade, FILLS[part].hatch[:1]) for part in _PARTS
 )
-"""What figures tell apart, too, and in the same way."""
+"""Causes that figures distinguish, too, and in the same way."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One value of a setting, as the page sends it."""
+    """Value of a setting, as the page sends it."""
 
     value: str
     text: str
@@ -51,17 +51,17 @@ class Choice:
 
 @dataclass(frozen=True)
 class FieldView:
-    """One setting."""
+    """Setting."""
 
     name: str
     label: str
     kind: str
-    """``choice``, ``number`` or ``switch``."""
+    """Kind: ``choice``, ``number`` or ``switch``."""
     hint: str
     unit: str
     low: float
     high: float
-    """Of numbers."""
+    """Upper bound of a number."""
     choices: tuple[Choice, ...]
 
 
@@ -75,17 +75,17 @@ class GroupView:
 
 @dataclass(frozen=True)
 class LinkView:
-    """A link to the gateway."""
+    """Link to the gateway."""
 
     name: str
-    """``client – gateway``"""
+    """Name, e.g. ``client – gateway``."""
     colour: PartyColour
-    """Of who is at its end."""
+    """Colour of the party at its end."""
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """Time on the critical paths, on average over all samples."""
+class PathPart:
+    """Mean time on the critical paths, by link and cause."""
 
     link: str
     cause: str
@@ -94,11 +94,11 @@ class Stretch:
 
 @dataclass(frozen=True)
 class SideView:
-    """One side: its settings, and what comes of them."""
+    """Settings and results of one side."""
 
     values: Mapping[str, str | bool]
     usual: Mapping[str, str]
-    """What stands for a number that is left out."""
+    """Defaults for numbers that are left out."""
     idle: Mapping[str, str]
     """Settings without effect, and why."""
     call: str
@@ -107,12 +107,12 @@ class SideView:
     mean_ms: float
     tail: tuple[tuple[float, float], ...]
     """Times, and the share of calls that take longer."""
-    path: tuple[Stretch, ...]
+    path: tuple[PathPart, ...]
 
 
 @dataclass(frozen=True)
 class View:
-    """All of it."""
+    """View of the panel."""
 
     groups: tuple[GroupView, ...]
     causes: tuple[Cause, ...]
@@ -123,7 +123,7 @@ class View:
 
 
 def view(comparison: Comparison) -> View:
-    """What there is to see."""
+    """Return the view of a comparison."""
     replays = comparison.replays
     sides = {"a": comparison.a, "b": comparison.b}
     return View(
@@ -140,7 +140,7 @@ def view(comparison: Comparison) -> View:
 
 
 def as_json(view: View) -> dict[str, Any]:
-    """Dictionaries, lists and plain values."""
+    """Return a view as dictionaries, lists and plain values."""
     return asdict(view)
 
 
@@ -170,8 +170,8 @@ def _side(configuration: Configuration, replay: Replay) -> SideView:
         failed = f"; {share:.2%} of the calls failed, times are of the others"
     return SideView(
         {name: f.text(getattr(configuration, name)) for name, f in fields.FIELDS.items()},
-        fields.usual(configuration),
-        fields.idle(configuration),
+        fields.access_defaults(configuration),
+        fields.ineffective_settings(configuration),
         replay.name,
         replay.network + failed,
         {str(percent): ms for percent, ms in replay.percentiles(PERCENTS).items()},
@@ -181,20 +181,20 @@ def _side(configuration: Configuration, replay: Replay) -> SideView:
     )
 
 
-def path(replay: Replay) -> tuple[Stretch, ...]:
-    """What the time of the critical paths was made of: links to the gateway by cause, both ways
-    together, the caller's first.
+def path(replay: Replay) -> tuple[PathPart, ...]:
+    """Return the mean time of the critical paths by link to the gateway and by cause, both
+    directions together, the caller's link first.
 
-    Adds up to the mean time.
+    It adds up to the mean time.
     """
     found: dict[tuple[str, str], float] = {}
     explanation = replay.explanation
-    for direction, parts in explanation.made_of.items() if explanation else ():
+    for direction, parts in explanation.link_split_ms.items() if explanation else ():
         (end,) = {*direction.split(" → ")} - {"gateway"}
         for cause, ms in parts.items():
             found[end, cause] = found.get((end, cause), 0.0) + ms
     return tuple(
-        Stretch(_link(role), cause.name, found[role, cause.name])
+        PathPart(_link(role), cause.name, found[role, cause.name])
         for role in ROLES.values()
         for cause in CAUSES
         if (role, cause.name) in found

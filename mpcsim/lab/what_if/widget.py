@@ -1,6 +1,6 @@
-"""The panel as a widget: what the browser is told, and what it asks for.
+"""Panel as a widget: sends the view to the browser, and carries out its commands.
 
-All of the drawing is in ``static/panel.js``; here the view goes out and commands come in.
+The drawing is in ``static/panel.js``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ STATIC = Path(__file__).parent / "static"
 
 
 class WhatIfWidget(anywidget.AnyWidget):
-    """Shows a comparison in a notebook."""
+    """Widget that shows a comparison in a notebook."""
 
     _esm = STATIC / "panel.js"
     _css = STATIC / "panel.css"
 
     view = traitlets.Dict().tag(sync=True)
-    """``View`` as JSON."""
+    """JSON of ``View``."""
     problem = traitlets.Unicode("").tag(sync=True)
-    """Why the last command was refused."""
+    """Reason why the last command was refused."""
     answered = traitlets.Int(0).tag(sync=True)
     """Number of the last command that was carried out or refused."""
 
@@ -39,20 +39,20 @@ class WhatIfWidget(anywidget.AnyWidget):
         self.on_msg(self._command)
 
     def refresh(self) -> None:
-        """Send what there is now."""
+        """Send the present view."""
         self.view = as_json(view(self._comparison))
 
     def _command(self, widget: Any, content: Any, buffers: Any) -> None:
-        """Do what the browser asks for; what is refused is said, never raised."""
+        """Carry out a command of the browser; a refusal is reported, never raised."""
         with self.hold_sync():
             try:
                 self.problem = ""
-                self._do(content)
+                self._execute(content)
             except (MpcError, ValueError, KeyError, TypeError) as error:
                 self.problem = str(error) or type(error).__name__
             self.answered = int(content.get("id", 0))
 
-    def _do(self, content: dict[str, Any]) -> None:
+    def _execute(self, content: dict[str, Any]) -> None:
         match content["do"]:
             case "set":
                 name = str(content["name"])

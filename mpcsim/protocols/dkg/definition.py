@@ -12,9 +12,9 @@ in the chain code included. Three messages deep: commit, reveal, deal. The multi
 (endemic base OT) travels along in rounds 2 and 3.
 
 Assumptions: discrete logarithm and, for the pairwise part, Diffie-Hellman; random oracles. The
-transport vouches for the sender of the first two rounds' messages; from round 3 on whoever sent
-those is authenticated by the secrets that came of them. Whom a check names is therefore named on
-the transport's word, in every round, and banned by nobody.
+transport vouches for the sender of the first two rounds' messages; from round 3 on that sender is
+authenticated by the secrets that came of them. A culprit is therefore named on the transport's
+word, in every round, and banned by nobody.
 
 Not here: agreement on the end (a party that got a bad share aborts while others may be done, so no
 key counts as generated before every party has reported its result); complaint rounds (a bad share
@@ -46,7 +46,7 @@ DEFAULT_MTA = "ot/80"
 
 @wire
 class DkgSetup(DealingSetup):
-    """What the parties agree on before key generation."""
+    """Set-up that the parties agree on before key generation."""
 
     curve_name: Annotated[str, Text(16)]
     threshold: Annotated[int, U16]
@@ -84,11 +84,11 @@ class DkgSetup(DealingSetup):
         return self.group.random_scalar(view.rng)
 
     def check_constant_term(self, dealer: PartyId, C_0: Point) -> None:
-        """Any constant term will do: it is the dealer's own random part of the key."""
+        """Accept any constant term: it is the dealer's own random part of the key."""
 
 
 def check_setup(agreed: DkgSetup, me: PartyId) -> None:
-    """Everything that can be wrong before a session begins.
+    """Check a set-up for everything that can be wrong before a session begins.
 
     Raises:
         UsageError: unknown curve or scheme, bad threshold, bad, unsorted or duplicate identifiers.
@@ -112,7 +112,7 @@ DKG: Definition[DkgSetup, KeyShare] = Definition(
 
 
 def check_threshold(threshold: int, parties: tuple[PartyId, ...]) -> None:
-    """A threshold that makes sense for so many parties.
+    """Check that a threshold makes sense for so many parties.
 
     Raises:
         UsageError: below 2 (one party alone could sign) or above n.
@@ -125,7 +125,7 @@ def check_threshold(threshold: int, parties: tuple[PartyId, ...]) -> None:
 
 
 def check_scheme(curve_name: str, scheme: str) -> None:
-    """A scheme on secp256k1, none on a curve that needs none.
+    """Check that there is a scheme on secp256k1, and none on a curve that needs none.
 
     Raises:
         UsageError: otherwise, or unknown curve or scheme.
@@ -135,7 +135,8 @@ def check_scheme(curve_name: str, scheme: str) -> None:
 
 
 def multiplication_scheme(curve_name: str, scheme: str | Mta | None) -> str:
-    """The name of the scheme to set up: ``scheme``'s or the default on secp256k1, none on ed25519.
+    """Return the name of the scheme to set up: ``scheme``'s or the default on secp256k1, none on
+    ed25519.
 
     Raises:
         UsageError: no scheme or an unknown one, or one asked for on a curve that needs none.
@@ -156,7 +157,7 @@ def multiplication_scheme(curve_name: str, scheme: str | Mta | None) -> str:
 def setup(
     curve_name: str, threshold: int, parties: tuple[int, ...], scheme: str | Mta | None = None
 ) -> DkgSetup:
-    """A checked set-up.
+    """Return a checked set-up.
 
     Args:
         curve_name: ``secp256k1`` or ``ed25519``.
@@ -175,8 +176,10 @@ def setup(
 
 
 def epoch(party: Party[Any, Any]) -> bytes | None:
-    """The epoch of the shares that a generation or recovery makes; None before it is known. Nobody
-    has a share of it unless all parties knew it before they revealed anything."""
+    """Return the epoch of the shares that a generation or recovery makes; None before it is known.
+
+    Nobody has a share of it unless all parties knew it before they revealed anything.
+    """
     transcript = getattr(party.keep, "transcript", None)
     return None if transcript is None else epoch_of(transcript)
 
@@ -189,7 +192,7 @@ def party(
     rng: Rng | None = None,
     listener: Listener = silent,
 ) -> Party[DkgSetup, KeyShare]:
-    """One party of a key generation; its result is a ``KeyShare``.
+    """Return one party of a key generation; its result is a ``KeyShare``.
 
     Raises:
         UsageError: ``me`` is not among the parties, or the session id has the wrong length.

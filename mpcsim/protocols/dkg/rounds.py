@@ -26,10 +26,10 @@ from mpcsim.protocols.key_share import Guard, KeyShare, PeerState, PublicKeyReco
 
 
 class DealingSetup(Message):
-    """What the rounds need to know of a set-up: who deals what to whom."""
+    """Set-up of a key generation or resharing, as the rounds see it: who deals what to whom."""
 
     threshold: int
-    """t of the new shares."""
+    """Threshold t of the new shares."""
     scheme: str
     """Multiplication scheme to set up; empty on curves that need none."""
 
@@ -56,31 +56,32 @@ class DealingSetup(Message):
 
     @abstractmethod
     def check_constant_term(self, dealer: PartyId, C_0: Point) -> None:
-        """Whatever must hold of a dealer's C_{l,0}.
+        """Check a dealer's C_{l,0}.
 
         Raises:
-            CheckFailed: it does not, naming the dealer.
+            CheckFailed: it is not what it must be, naming the dealer.
         """
 
     def check_public_key(self, Y: Point) -> None:
-        """Whatever must hold of the resulting public key; nothing, for a new key.
+        """Check the resulting public key; a new key may be any.
 
         Raises:
-            CheckFailed: it does not.
+            CheckFailed: it is not what it must be.
         """
 
     @property
     def makes_chain_code(self) -> bool:
-        """Whether the parties agree on a chain code: for a new key on a curve with BIP 32."""
+        """Return whether the parties agree on a chain code: for a new key on a curve with BIP
+        32."""
         return False
 
     @property
     def old_chain_code(self) -> bytes | None:
-        """Of a key that there is already."""
+        """Chain code of the key, if there is one already."""
         return None
 
     def old_pair_secret(self, peer: PartyId) -> bytes:
-        """A secret already shared with the peer, to be carried over; empty if none."""
+        """Return the secret already shared with the peer, to be carried over; empty if none."""
         return b""
 
     def roles(self) -> dict[str, tuple[PartyId, ...]]:
@@ -95,7 +96,7 @@ class DealingSetup(Message):
 
 @dataclass(frozen=True)
 class AfterCommit:
-    """Kept from round 1."""
+    """State kept from round 1."""
 
     polynomial: Polynomial = field(repr=False)
     coefficients: tuple[Point, ...]
@@ -108,19 +109,19 @@ class AfterCommit:
 
 @dataclass(frozen=True)
 class AfterReveal:
-    """Kept from round 2."""
+    """State kept from round 2."""
 
     committed: AfterCommit
     transcript: bytes
     offered: Mapping[PartyId, Any] = field(repr=False)
     """State of the multiplication set-up we offered."""
     offer_digests: Mapping[PartyId, bytes]
-    """Of what we offered; the peer must have received just that."""
+    """Digests of our offers; each peer must have received just ours."""
 
 
 @dataclass(frozen=True)
 class AfterDeal:
-    """Kept from round 3."""
+    """State kept from round 3."""
 
     committed: AfterCommit
     transcript: bytes
@@ -131,9 +132,9 @@ class AfterDeal:
     pair_secrets: Mapping[PartyId, bytes] = field(repr=False)
     zero_seeds: Mapping[PartyId, bytes] = field(repr=False)
     coefficients: Mapping[PartyId, tuple[Point, ...]]
-    """C_l of every dealer."""
+    """Committed coefficients C_l of every dealer."""
     chain_code: bytes | None
-    """c, of all parts in it, or the key's of old."""
+    """c: the hash of all parts in it, or the present chain code of the key."""
 
 
 def round_1_commit(view: View[DealingSetup], keep: None, inbox: Inbox) -> RoundOutput:
@@ -266,12 +267,13 @@ def round_3_deal(view: View[DealingSetup], keep: AfterReveal, inbox: Inbox) -> R
 
 
 def _digests(view: View[DealingSetup], offers: Mapping[PartyId, Message]) -> dict[PartyId, bytes]:
-    """What the two ends of a pair compare of the offers, which travel unsealed."""
+    """Return digests of offers, which travel unsealed, for the two ends of a pair to compare."""
     return {j: tagged_hash(Tag.OFFER, offer.encode(view.wire)) for j, offer in offers.items()}
 
 
 def new_record(view: View[DealingSetup], keep: AfterDeal) -> PublicKeyRecord:
-    """The public record that follows from the revealed polynomials; the same for everyone."""
+    """Return the public record that follows from the revealed polynomials; all parties' is the
+    same."""
     setup, group = view.setup, view.setup.group
     C = list(keep.coefficients.values())
     with view.step("public key and public shares"):
@@ -282,7 +284,7 @@ def new_record(view: View[DealingSetup], keep: AfterDeal) -> PublicKeyRecord:
 
 
 def epoch_of(transcript: bytes) -> bytes:
-    """Names the shares that come of it, and is known before any of them is dealt."""
+    """Return the name of the shares that come of a transcript, known before any is dealt."""
     return tagged_hash(Tag.EPOCH, transcript)
 
 

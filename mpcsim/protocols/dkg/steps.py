@@ -46,7 +46,7 @@ def commit_to_reveal(
     *,
     c: bytes | None,
 ) -> bytes:
-    """V_i: fixes C_i, E_i and c_i before those of anyone else are seen (rogue-key attack).
+    """V_i: commit to C_i, E_i and c_i before those of anyone else are seen (rogue-key attack).
 
     Spec: FROST20 | Figure 1 | round 1, step 3
     Differs: the paper broadcasts C_i at once; here it is committed first and revealed in round 2.
@@ -55,7 +55,7 @@ def commit_to_reveal(
 
 
 def _revealed(nonce: bytes, c: bytes | None, C: Sequence[Point], E: bytes) -> tuple[bytes, ...]:
-    """What is committed to."""
+    """Return the values that round 1 commits to and round 2 reveals."""
     return (nonce, c or b"", *(C_k.encode() for C_k in C), E)
 
 
@@ -83,7 +83,7 @@ def check_reveal(
     """Check a party's opening, the length of its polynomial and its proof.
 
     Args:
-        count: of coefficients that it must have: t for a dealer, 0 for others.
+        count: number of coefficients that it must have: t for a dealer, 0 for others.
         chain_code: whether it must have a part in one.
 
     Raises:
@@ -129,7 +129,7 @@ def deal(f: Polynomial, j: PartyId) -> Scalar:
 
 
 def check_share(C: Sequence[Point], i: PartyId, share: Scalar, dealer: PartyId) -> None:
-    """f_l(i) * G = sum_k i^k * C_{l,k}, l the dealer.
+    """Check that f_l(i) * G = sum_k i^k * C_{l,k}, l the dealer.
 
     Raises:
         CheckFailed: SHARE_INCONSISTENT, naming the dealer.

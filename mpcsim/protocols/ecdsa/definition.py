@@ -14,9 +14,9 @@ Assumptions: those of the multiplication scheme; the key shares and pairwise sta
 ``dkg`` or ``reshare`` of one and the same epoch (checked first).
 
 What the caller must provide: the 32-byte hash, not the message; after an abort, the share as
-``KeyShare.after`` returns it, stored before the abort is announced; and where the share is used by
-several processes, at most one open session per key, because a peer that gets many guesses at the
-same multiplication state learns it (``KeyShare.guard`` sees to it within one process).
+``KeyShare.after_abort`` returns it, stored before the abort is announced; and where the share is
+used by several processes, at most one open session per key, because a peer that gets many guesses
+at the same multiplication state learns it (``KeyShare.guard`` sees to it within one process).
 
 Not here: identifying the cheater among three or more signers when only the final sums are wrong
 (the protocol cannot tell; the abort lists suspects).
@@ -49,18 +49,18 @@ S = TypeVar("S", bound=SignerSetup)
 
 
 def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
-    """Everything that can be wrong before a session begins.
+    """Check a set-up for everything that can be wrong before a session begins.
 
     Raises:
         UsageError: as from ``check_signer``; a path that leads nowhere, or a key without a chain
             code to begin it at.
     """
     check_signer(agreed, me)
-    agreed.share.record.at(agreed.path)
+    agreed.share.record.derive(agreed.path)
 
 
 def check_signer(agreed: SignerSetup, me: PartyId) -> None:
-    """What can be wrong whatever is signed.
+    """Check the part of a set-up that does not depend on the message.
 
     Raises:
         UsageError: wrong curve; too few, unknown or duplicate signers; this party not among them;
@@ -75,22 +75,22 @@ def check_signer(agreed: SignerSetup, me: PartyId) -> None:
     check_signers(share, agreed.signers, me)
     for j in agreed.signers:
         if j != me and share.peers[j].multiplication is None:
-            raise UsageError(discarded(j))
+            raise UsageError(discarded_text(j))
 
 
 def check_usable(agreed: SignerSetup) -> None:
-    """That no session of this process has discarded multiplication state that is needed.
+    """Check that no session of this process has discarded multiplication state that is needed.
 
     Raises:
         UsageError: one has.
     """
     for j in agreed.signers:
-        if j != agreed.share.identifier and not agreed.share.usable(j):
-            raise UsageError(discarded(j))
+        if j != agreed.share.identifier and not agreed.share.can_multiply(j):
+            raise UsageError(discarded_text(j))
 
 
 def adapt_setup(then: S, share: KeyShare | None) -> S:
-    """The set-up of a stored session, without multiplication state that was discarded since.
+    """Return a stored session's set-up without multiplication state that was discarded since.
 
     Raises:
         UsageError: no share as it is stored now, or one of another key, epoch or holder.
@@ -103,8 +103,8 @@ def adapt_setup(then: S, share: KeyShare | None) -> S:
     return replace(then, share=replace(then.share, guard=share.guard))
 
 
-def discarded(peer: PartyId) -> str:
-    """Why there is no signing with that peer any more."""
+def discarded_text(peer: PartyId) -> str:
+    """Return the error text for a peer whose multiplication state was discarded."""
     return (
         f"the multiplication state with party {peer} was discarded after an attack; "
         "reshare the key first"
@@ -129,13 +129,13 @@ ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
 def setup(
     share: KeyShare, signers: tuple[int, ...], message_hash: bytes, *, path: Path = ()
 ) -> EcdsaSetup:
-    """A checked set-up.
+    """Return a checked set-up.
 
     Args:
         share: this signer's key share.
         signers: identifiers of everyone who signs, this party included.
         message_hash: 32 bytes.
-        path: of the child key to sign with; empty: the key itself.
+        path: path of the child key to sign with; empty: the key itself.
 
     Raises:
         UsageError: a wrong hash length, or as from ``check_setup``.
@@ -149,7 +149,7 @@ def setup(
 
 
 def check_hash(argument: str, value: bytes) -> None:
-    """See that an argument has the form of a hash.
+    """Check that an argument has the form of a hash.
 
     Raises:
         UsageError: it is no 32 bytes.
@@ -170,7 +170,7 @@ def prestart(
     session_id: bytes,
     rng: Rng | None = None,
 ) -> PrestartedParty[EcdsaSetup, EcdsaSignature]:
-    """A signer that does not have its share yet, and its first message.
+    """Return a signer that does not have its share yet, with its first message.
 
     Args:
         auth_keys: this signer's and every other signer's (``KeyShare.auth_key``).
@@ -202,7 +202,7 @@ def party(
     rng: Rng | None = None,
     listener: Listener = silent,
 ) -> Party[EcdsaSetup, EcdsaSignature]:
-    """One signer; its result is an ``EcdsaSignature``.
+    """Return one signer; its result is an ``EcdsaSignature``.
 
     Raises:
         UsageError: the session id has the wrong length.

@@ -30,7 +30,7 @@ class Offer(Message):
     echo: Annotated[Mapping[PartyId, bytes], ECHO]
     """Digests of the Commit broadcasts."""
     public_key: Annotated[Point, POINT]
-    """Of the key to sign with, which the sender has derived for itself."""
+    """Public key to sign with, which the sender has derived for itself."""
     offer: Annotated[Message, Nested(lambda context: context.mta.Offer)]
 
 

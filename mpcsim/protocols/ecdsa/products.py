@@ -1,6 +1,6 @@
-"""What of a signature does not depend on the message: its nonce, and the products with the mask.
+"""Part of a signature that does not depend on the message: nonce, and its products with the mask.
 
-One function a round, for one nonce. ``ecdsa`` signs with what comes out, ``presign`` keeps it, for
+One function a round, for one nonce. ``ecdsa`` signs with the products, ``presign`` keeps them, for
 many nonces of one session. Both see to what a session has once: its context, transcript and echo.
 """
 
@@ -25,7 +25,7 @@ from mpcsim.protocols.key_share import SHARE, KeyShare
 
 @wire
 class SignerSetup(Message):
-    """What a signer brings to a session, whatever is signed."""
+    """Set-up of one signer, without the message."""
 
     share: Annotated[KeyShare, SHARE]
     signers: Annotated[tuple[PartyId, ...], Seq(U16)]
@@ -46,7 +46,7 @@ class SignerSetup(Message):
 
 @dataclass(frozen=True)
 class AfterCommit:
-    """Kept from round 1."""
+    """State kept from round 1."""
 
     r_i: Scalar
     R_i: Point
@@ -56,7 +56,7 @@ class AfterCommit:
 
 @dataclass(frozen=True)
 class AfterOffer:
-    """Kept from round 2."""
+    """State kept from round 2."""
 
     committed: AfterCommit
     transcript: bytes
@@ -68,7 +68,7 @@ class AfterOffer:
 
 @dataclass(frozen=True)
 class AfterRespond:
-    """Kept from round 3."""
+    """State kept from round 3."""
 
     offered: AfterOffer
     sk_i: Scalar
@@ -79,7 +79,7 @@ class AfterRespond:
 
 @dataclass(frozen=True)
 class Committed:
-    """What a signer has sent of its nonce share so far."""
+    """Commitment to a signer's nonce share, with the nonce in its first message."""
 
     commitment: bytes
     nonce: bytes
@@ -87,7 +87,7 @@ class Committed:
 
 @dataclass(frozen=True)
 class Products:
-    """Everything but the message."""
+    """Nonce and products: all that a signature share needs beside the message."""
 
     R: Secp256k1Point
     r_x: Scalar
@@ -96,8 +96,8 @@ class Products:
     v_i: Scalar
 
 
-def draw(rng: Rng) -> tuple[Scalar, Point, Scalar]:
-    """Step 5: r_i, R_i, phi_i."""
+def draw_nonce(rng: Rng) -> tuple[Scalar, Point, Scalar]:
+    """Step 5: draw r_i and phi_i; return r_i, R_i, phi_i."""
     r_i = SECP256K1.random_scalar(rng)
     phi_i = SECP256K1.random_scalar(rng)
     return r_i, SECP256K1.base(r_i), phi_i
@@ -109,7 +109,7 @@ def offer(
     """Step 6: as multiplication receiver, offer chi_{i,j} to every peer.
 
     Args:
-        transcript: of this nonce alone: the multiplications are bound to it.
+        transcript: transcript of this nonce alone, to which the multiplications are bound.
     """
     setup: SignerSetup = view.setup
     offered, chi, offers = {}, {}, {}
@@ -145,7 +145,7 @@ def respond(
     c, responses = {}, {}
     for j, offered in offers.items():
         step = view.step("step 7: multiplication, sender puts in r_i, sk_i")
-        with step, setup.share.guarded(j, view.recall), blaming(j):
+        with step, setup.share.guard_multiplication(j, view.recall), blaming(j):
             c[j], reply = setup.mta.sender(
                 setup.multiplication(j),
                 direction_sid(keep.transcript, sender=view.me, receiver=j),
@@ -169,8 +169,8 @@ def finish(
     """Steps 8 and 9: check everything, compute the products.
 
     Args:
-        name: what the nonce shares were committed to under.
-        committed: by whom; every peer's.
+        name: session name that the nonce shares were committed to under.
+        committed: commitment of every peer.
 
     Raises:
         CheckFailed: COMMITMENT_OPENING, MULTIPLICATION_CHECK, GAMMA_U_MISMATCH or GAMMA_V_MISMATCH,
@@ -191,7 +191,7 @@ def finish(
                 message.R_i,
             )
         step, reply = view.step("step 8: multiplication, receiver output"), message.reply
-        with step, setup.share.guarded(j, view.recall), blaming(j):
+        with step, setup.share.guard_multiplication(j, view.recall), blaming(j):
             d[j] = setup.mta.receiver_finish(second.offered[j], reply)
         with view.step("step 8: Gamma checks"):
             d_u, d_v = d[j]

@@ -34,21 +34,21 @@ from mpcsim.protocols.engine.transcript import transcript_hash
 
 @wire
 class EcdsaSetup(SignerSetup):
-    """What one signer brings to a session."""
+    """Set-up of one signer."""
 
     message_hash: Annotated[bytes, BYTES32]
     path: Annotated[Path, PATH] = ()
-    """Of the child key to sign with; empty: the key itself."""
+    """Path of the child key to sign with; empty: the key itself."""
 
     @property
     def public_key(self) -> Point:
-        """Whose signature it is to be: pk + tau * G."""
-        return self.share.record.at(self.path)[0]
+        """Public key that the signature is to be valid under: pk + tau * G."""
+        return self.share.record.derive(self.path)[0]
 
     @property
     def tweak(self) -> Scalar:
-        """tau."""
-        return self.share.record.at(self.path)[1]
+        """tau: difference between the key to sign with and pk."""
+        return self.share.record.derive(self.path)[1]
 
     def message_scalar(self) -> Scalar:
         """SHA2(m) as a scalar."""
@@ -62,7 +62,7 @@ class EcdsaSetup(SignerSetup):
 def context(
     epoch: bytes, signers: Sequence[PartyId], message_hash: bytes, path: Path = ()
 ) -> bytes:
-    """Digest of what a session is about; it takes no share to compute it.
+    """Return the digest of what a session is about; it takes no share to compute it.
 
     The epoch stands for the key, its chain code and threshold, all public shares and the
     multiplication scheme: it is a hash of what all holders committed to when the shares were made.
@@ -73,7 +73,7 @@ def context(
 
 @dataclass(frozen=True)
 class AfterShare:
-    """Kept from round 4."""
+    """State kept from round 4."""
 
     R: Secp256k1Point
     r_x: Scalar
@@ -89,8 +89,8 @@ def round_1_commit(view: View[EcdsaSetup], keep: None, inbox: Inbox) -> RoundOut
 
 
 def commit(context: bytes, session_id: bytes, me: PartyId, rng: Rng) -> tuple[AfterCommit, Commit]:
-    """What round 1 keeps and sends; it takes no share."""
-    r_i, R_i, phi_i = products.draw(rng)
+    """Return the state and the message of round 1; it takes no share."""
+    r_i, R_i, phi_i = products.draw_nonce(rng)
     nonce, blinding = rng.bytes(32), rng.bytes(32)
     commitment = steps.commit_nonce(session_id, me, blinding, nonce, R_i)
     return AfterCommit(r_i, R_i, phi_i, blinding), Commit(context, nonce, commitment)

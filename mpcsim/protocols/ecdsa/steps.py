@@ -11,7 +11,7 @@ sk_i, pk_i      key share of this session, lambda_i * x_i + zeta_i, and sk_i * G
 chi_{i,j}       i's random multiplicand against j (j's r_j and sk_j are multiplied with it)
 c, d            the two parties' additive shares of a product; u for r, v for sk
 psi_{i,j}       phi_i - chi_{i,j}: moves j's products from chi_{i,j} to phi_i
-tau             how far the key to sign with is from pk (BIP 32); public
+tau             difference between the key to sign with and pk (BIP 32); public
 u, v, w         r * phi, sk * phi, and the numerator SHA2(m) * phi + r_x * (sk + tau) * phi
 ==============  ===================================================================
 
@@ -91,7 +91,7 @@ def consistency_values(
 def check_opening(
     session_id: bytes, j: PartyId, commitment: bytes, blinding: bytes, nonce: bytes, R_j: Point
 ) -> None:
-    """R_j is what party j committed to.
+    """Check that R_j is what party j committed to.
 
     Raises:
         CheckFailed: COMMITMENT_OPENING, naming ``j``.
@@ -108,7 +108,7 @@ def check_opening(
 def check_multiplied(
     chi_ij: Scalar, X_j: Point, Gamma: Point, d: Scalar, reason: Reason, j: PartyId
 ) -> None:
-    """chi_{i,j} * X_j - Gamma = d * G: what j multiplied is the discrete log of X_j.
+    """Check chi_{i,j} * X_j - Gamma = d * G: j multiplied the discrete log of X_j.
 
     Called with (R_j, Gamma^u, d^u) and with (pk_j, Gamma^v, d^v).
 
@@ -126,7 +126,7 @@ def check_multiplied(
 
 
 def check_public_key(pk: Point, shares: Iterable[Point], suspects: Sequence[PartyId]) -> None:
-    """sum_j pk_j = pk.
+    """Check sum_j pk_j = pk.
 
     Raises:
         CheckFailed: PUBLIC_KEY_MISMATCH. With a single peer it is that peer; among several the
@@ -137,7 +137,7 @@ def check_public_key(pk: Point, shares: Iterable[Point], suspects: Sequence[Part
     check(
         SECP256K1.sum(shares) == pk,
         Reason.PUBLIC_KEY_MISMATCH,
-        the_only(suspects),
+        single_suspect(suspects),
         suspects=suspects,
     )
 
@@ -190,7 +190,7 @@ def numerator(m: Scalar, r_x: Scalar, phi_i: Scalar, v_i: Scalar, tau: Scalar) -
     """w_i = m * phi_i + r_x * (v_i + tau * phi_i).
 
     Args:
-        tau: how far the key to sign with is from the one that is shared; 0: it is that.
+        tau: difference between the key to sign with and the shared one; 0: they are the same.
 
     Spec: DKLs23 | Protocol 3.6 | step 9, w_i
     Differs: the paper knows no derived keys. The v_i add up to sk * phi, the phi_i to phi; so the
@@ -219,7 +219,7 @@ def assemble(
     Spec: DKLs23 | Protocol 3.6 | step 10
     """
     w, u = (sum(column, SECP256K1.scalar(0)) for column in zip(*shares, strict=True))
-    check(bool(u), Reason.ZERO_DENOMINATOR, the_only(suspects), suspects=suspects)
+    check(bool(u), Reason.ZERO_DENOMINATOR, single_suspect(suspects), suspects=suspects)
     s = (w * u.inverse()).n
     recovery_id = int(R.y_is_odd()) | (R.x() >= ORDER) << 1
     if s > ORDER // 2:  # BIP 62: of s and -s the low one, so that nobody can make a second
@@ -228,14 +228,14 @@ def assemble(
     check(
         verifies(signature, message_hash, pk),
         Reason.SIGNATURE_INVALID,
-        the_only(suspects),
+        single_suspect(suspects),
         suspects=suspects,
     )
     return signature
 
 
 def verifies(signature: EcdsaSignature, message_hash: bytes, pk: Point) -> bool:
-    """Whether libsecp256k1 recovers ``pk`` from the signature."""
+    """Return whether libsecp256k1 recovers ``pk`` from the signature."""
     recoverable = signature.compact() + bytes([signature.recovery_id])
     try:
         found = PublicKey.from_signature_and_message(recoverable, message_hash, hasher=None)
@@ -244,6 +244,7 @@ def verifies(signature: EcdsaSignature, message_hash: bytes, pk: Point) -> bool:
     return Secp256k1Point(found) == pk
 
 
-def the_only(parties: Sequence[PartyId]) -> PartyId | None:
-    """The single member, if there is just one: with one peer, blame needs no further proof."""
+def single_suspect(parties: Sequence[PartyId]) -> PartyId | None:
+    """Return the single member, if there is just one: with one peer, blame needs no further
+    proof."""
     return parties[0] if len(parties) == 1 else None

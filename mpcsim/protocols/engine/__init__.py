@@ -1,4 +1,4 @@
-"""The sans-IO framework: what a round is, what a party is, how messages travel.
+"""Sans-IO framework of the protocols: rounds as data, parties as state machines, sealed messages.
 
 No protocol lives here. A protocol declares its rounds as data (``contract``); a ``Party`` runs
 them: it starts, receives bytes, and returns messages or an outcome. It knows no clock, socket or

@@ -39,14 +39,14 @@ def _message_key(pair_secret: bytes, envelope: Envelope, salt: bytes) -> AESGCM:
 
 
 def seal(pair_secret: bytes, envelope: Envelope, payload: bytes, rng: Rng) -> Envelope:
-    """The envelope with the payload sealed into its body (salt, AES-256-GCM ciphertext)."""
+    """Return the envelope with the payload sealed into its body (salt, AES-256-GCM ciphertext)."""
     salt = rng.bytes(SALT_BYTES)
     key = _message_key(pair_secret, envelope, salt)
     return _with_body(envelope, salt + key.encrypt(_NONCE, payload, envelope.header()))
 
 
 def unseal(pair_secret: bytes, envelope: Envelope) -> bytes | None:
-    """The payload, or None if the body was not sealed with this secret for this envelope."""
+    """Return the payload, or None if the body was not sealed with this secret for this envelope."""
     if len(envelope.body) < SALT_BYTES + TAG_BYTES:
         return None
     key = _message_key(pair_secret, envelope, envelope.body[:SALT_BYTES])
@@ -57,7 +57,7 @@ def unseal(pair_secret: bytes, envelope: Envelope) -> bytes | None:
 
 
 def pair_secret(transcript: bytes, i: PartyId, j: PartyId, *shared: bytes) -> bytes:
-    """The long-lived secret of the pair {i, j}, from everything the two share."""
+    """Return the long-lived secret of the pair {i, j}, from everything the two share."""
     low, high = sorted((i, j))
     return tagged_hash(Tag.PAIR_SECRET, transcript, u32(low), u32(high), *shared)
 

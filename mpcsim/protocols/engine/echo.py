@@ -20,7 +20,7 @@ ECHO = PerParty(Fixed(32))
 
 
 def echo(view: View[Any], inbox: Inbox, kind: type[Message]) -> dict[PartyId, bytes]:
-    """The digest of each sender's broadcast of that kind, this party's own included."""
+    """Return the digest of each sender's broadcast of that kind, this party's own included."""
     name = kind.__name__.encode()
     return {
         j: tagged_hash(Tag.ECHO, view.session_id, name, u32(j), message)

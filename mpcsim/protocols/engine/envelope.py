@@ -29,11 +29,11 @@ ABORT_KIND = 255
 """Kind number of the notice a party sends to the others when it aborts."""
 
 GIVEN_UP = "GIVEN_UP"
-"""In a notice, the reason of a driver that ends a session though no check has failed: an answer did
-not come, or whoever asked for it is gone."""
+"""Reason in the notice of a driver that ends a session though no check has failed: an answer did
+not come, or the client that asked for it is gone."""
 
 UNKNOWN = "an unknown reason"
-"""Is said in place of a reason that is none."""
+"""Text in place of a reason that this version does not know."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Envelope:
 
     @classmethod
     def decode(cls, data: bytes) -> Envelope:
-        """Strict inverse of ``encode``.
+        """Decode an envelope, strictly.
 
         Raises:
             InvalidEncoding: wrong size, version or flag.
@@ -89,12 +89,12 @@ class Envelope:
 
 @wire
 class AbortNotice(Message):
-    """Tells the others that the sender gave up; nothing in it is taken for proven."""
+    """Notice to the others that the sender gave up; nothing in it is taken for proven."""
 
     reason: Annotated[str, Text(64)]
 
     @property
     def known_reason(self) -> str:
-        """The reason, if it is one that this version knows."""
+        """Reason, if it is one that this version knows; else ``UNKNOWN``."""
         known = self.reason in Reason.__members__ or self.reason == GIVEN_UP
         return self.reason if known else UNKNOWN

@@ -1,6 +1,6 @@
-"""What a running party tells whoever listens.
+"""Events of a running party, and the interface of those who listen to them.
 
-Only the events and the listener interface live here. The core has no clock: a listener that wants
+The core has no clock: a listener that wants
 times takes them when it is called.
 """
 
@@ -71,7 +71,7 @@ class MessageReceived:
 
 
 class Ignored(Enum):
-    """Why a message is dropped without blame, in words."""
+    """Reason to drop a message without blame, in words."""
 
     OVER = "the run is over"
     NO_ENVELOPE = "not an envelope"
@@ -96,7 +96,7 @@ class MessageIgnored:
     receiver: int
     protocol: str
     kind: str
-    """That it claims to be of; empty if there is no such kind."""
+    """Kind that it claims to be of; empty if there is no such kind."""
     why: Ignored
     size: int
 
@@ -137,22 +137,24 @@ class Listener(Protocol):
 
 
 def silent(event: PartyEvent) -> None:
-    """The listener that discards."""
+    """Discard an event: the default listener."""
 
 
-_UNTOLD = nullcontext()
-"""Around a step that nobody listens to."""
+_NO_REPORT = nullcontext()
+"""Context of a step that nobody listens to."""
 
 
 def step(
     listener: Listener, party: PartyId, protocol: str, number: int, name: str
 ) -> AbstractContextManager[None]:
-    """Tell a listener that a step of a round begins, and that it is over."""
-    return _UNTOLD if listener is silent else _told_step(listener, (party, protocol, number, name))
+    """Return a context manager that reports begin and end of a round's step to a listener."""
+    if listener is silent:
+        return _NO_REPORT
+    return _report_step(listener, (party, protocol, number, name))
 
 
 @contextmanager
-def _told_step(listener: Listener, of: tuple[PartyId, str, int, str]) -> Iterator[None]:
+def _report_step(listener: Listener, of: tuple[PartyId, str, int, str]) -> Iterator[None]:
     listener(StepStarted(*of))
     try:
         yield

@@ -1,4 +1,4 @@
-"""How far a party is, and what it returns to whoever drives it."""
+"""Phases of a party, and the outputs that it returns to its driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class Phase(Enum):
-    """How far a party is, and with it what becomes of a message that is for it:
+    """Progress of a party, which decides what becomes of a message that is for it:
 
     ===========  ==============  ================  ===============  ==================
     phase        first of its    one that does     other than was   notice of an abort
@@ -27,8 +27,8 @@ class Phase(Enum):
     OVER         ignored         ignored           ignored          ignored
     ===========  ==============  ================  ===============  ==================
 
-    "Taken" is also what comes early; kept are up to ``MAX_UNOPENED`` of a kind. Ignored in every
-    phase: what was taken before, and another than that if its round is long over.
+    Early messages are taken, too; up to ``MAX_UNOPENED`` of a kind are kept. Ignored in every
+    phase: a message that was taken before, and another than that if its round is long over.
     """
 
     NOT_STARTED = "not started"
@@ -40,7 +40,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True)
 class Send:
-    """Deliver ``data`` to ``to``. Delivery may fail, repeat or reorder: parties cope."""
+    """Message to deliver to ``to``. Delivery may fail, repeat or reorder: parties cope."""
 
     to: PartyId
     data: bytes = field(repr=False)
@@ -50,7 +50,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Prepared(Generic[R]):
-    """Phase one of two is over.
+    """End of phase one of two, with its result.
 
     Store ``result`` durably *beside* the old state before delivering what follows in the same
     batch. Only ``Done`` allows the old state to be dropped; an ``Aborted`` with ``prepared`` set
@@ -62,19 +62,19 @@ class Prepared(Generic[R]):
 
 @dataclass(frozen=True)
 class Done(Generic[R]):
-    """The protocol finished."""
+    """Successful end of the protocol, with its result."""
 
     result: R
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Still running: for whom, in which round, for what."""
+    """State of a party that is still running: the round it waits to run, and what is missing."""
 
     round: int
     name: str
     missing: Mapping[str, frozenset[PartyId]]
-    """Message kind to the parties it has not come from."""
+    """Parties that a message has not come from, by its kind."""
     unopened: frozenset[PartyId] = frozenset()
     """Parties in whose name messages came that do not open: forged on the way, or sealed with the
     secrets of another epoch of the key."""
@@ -83,12 +83,12 @@ class Waiting:
 
     @property
     def where(self) -> InRound:
-        """The round that it cannot run yet."""
+        """Round that cannot run yet."""
         return InRound(self.round, self.name)
 
     @property
     def parties(self) -> frozenset[PartyId]:
-        """Everyone waited for."""
+        """All parties that are waited for."""
         return frozenset().union(*self.missing.values())
 
     def __str__(self) -> str:
@@ -117,12 +117,12 @@ def judge(
     authenticated: Collection[PartyId],
     prepared: bool,
 ) -> Aborted:
-    """Return how a failed check ends a run: who is named, on which evidence.
+    """Return the abort that a failed check ends in: the parties it names, and the evidence.
 
     Args:
-        received: everything that the party has accepted.
-        unproven: peers whom no check names: what opened early may be from others who have that
-            secret, and no share.
+        received: all messages that the party has accepted.
+        unproven: peers that no check names: a message that opened early may be from others who
+            have that secret, and no share.
         authenticated: peers that seal everything, and have proved who they are.
         prepared: phase one of two is over.
     """

@@ -1,10 +1,12 @@
-"""A party of a protocol as a sans-IO object.
+"""A party of a protocol as a sans-IO state machine.
 
-Three verbs: ``start()``, ``receive(sender, data)``, and what they return. ``receive`` never raises
-on anything a peer or a network can do. Randomness comes from one 32-byte seed drawn at creation and
-hedged with a secret of the share, the session and what it is about (``Definition.hedge``), so a
-party is a deterministic function of its set-up, that seed and what it received: its snapshot is
-exactly those three, and resuming replays them. Each round's randomness also depends on everything
+``start()`` and ``receive(sender, data)`` return what the party sends and how it ends. ``receive``
+never raises on anything a peer or a network can do.
+
+Randomness comes from one 32-byte seed drawn at creation and hedged with a secret of the share, the
+session and what it is about (``Definition.hedge``). So a party is a deterministic function of its
+set-up, that seed and what it received: its snapshot is exactly those three, and resuming replays
+them. Each round's randomness also depends on everything
 its rounds were given by then: a copy that is rolled back and receives something else draws other
 nonces (only what precedes the first message cannot be hedged this way).
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -36,7 +39,7 @@ from mpcsim.errors import (
     check_type,
 )
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
-from mpcsim.protocols.engine.channel import seal, unseal
+from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.contract import (
     Definition,
     Delivery,
@@ -74,6 +77,7 @@ from mpcsim.protocols.engine.outcome import (
     Waiting,
     judge,
 )
+from mpcsim.protocols.engine.peer_secrets import PeerSecrets
 from mpcsim.protocols.engine.randomness import hedged_seed, round_rng
 from mpcsim.protocols.engine.snapshot import Snapshot
 from mpcsim.protocols.key_share import KeyShare
@@ -82,12 +86,28 @@ S = TypeVar("S", bound=Message)
 R = TypeVar("R")
 
 MAX_UNOPENED = 4
-"""Messages kept per sender and kind before they can be opened or the party has started. More than
+"""Messages of a kind and sender kept before they can be opened or the party has started. More than
 one, so that a few forged ones cannot take the place of the real one (it can be sent again)."""
 
 
 class Party(Generic[S, R]):
-    """One party of one session."""
+    """Party of a session: a state machine that runs the rounds of its protocol.
+
+    Its life, in the order of this class: ``start`` runs the first round; ``receive`` accepts a
+    message (open, decode, keep) and runs every round whose messages are all there; the last round,
+    or a check that fails, ends it. ``Phase`` has the table of what becomes of which message when.
+
+    ==============  ==========================================  ==================================
+    buffer          holds                                       bound
+    ==============  ==========================================  ==================================
+    ``inbox``       accepted messages, decoded                  one a kind and sender
+    ``_log``        accepted envelopes, for a snapshot          one a kind and sender; a notice
+    ``_log``        envelopes that came before the start        ``MAX_UNOPENED`` a kind and sender
+    ``_unopened``   envelopes that no secret opens yet          ``MAX_UNOPENED`` a kind and sender
+    ==============  ==========================================  ==================================
+
+    An envelope is at most ``Definition.largest`` bytes long.
+    """
 
     def __init__(
         self,
@@ -120,12 +140,6 @@ class Party(Generic[S, R]):
         self.me = PartyId(me)
         self.session_id = session_id
         self.listener = listener
-        self.outcome: Done[R] | Aborted | None = None
-        """How the run ended, or None while it goes on."""
-        self.phase = Phase.NOT_STARTED
-        self.keep: Any = None
-        """State kept from the last round; secrets in it do not show in its repr."""
-        self.inbox = Inbox()
 
         # Fixed for the session.
         rng = rng or SystemRng()
@@ -138,65 +152,68 @@ class Party(Generic[S, R]):
             rng.bytes(SEED_BYTES), definition, self.me, session_id, *definition.hedge(setup)
         )
         self._root = Drbg(self._seed)
-        self._wire = definition.wire(setup)
         self._kinds = definition.kinds()
         self._senders = {sends.message: self._senders_to_me(sends) for _, sends in self._kinds}
-        """Of each kind: from whom it comes to this party."""
-        self._initial_secrets = definition.pair_secrets(setup)
-        self._identified = {*self._initial_secrets, *self._roles.get(definition.identified, ())}
+        """Parties that a message of each kind comes from."""
+        wire = definition.wire(setup)
         self._view: View[S] = View(
-            setup, self.me, session_id, self._root, self._roles, self._wire, self._step
+            setup, self.me, session_id, self._root, self._roles, wire, self._step
         )
 
-        # What changes, besides the four above.
+        # Progress.
+        self.phase = Phase.NOT_STARTED
+        self.outcome: Done[R] | Aborted | None = None
+        """End of the run, or None while it goes on."""
+        self.keep: Any = None
+        """State kept from the last round; secrets in it do not show in its repr."""
+        self._position = 0
+        """Index of the round that runs next."""
         self._started = False
         """Whether the first round has run."""
-        self._position = 0
-        """Of the round that runs next."""
         self._received = b""
-        """Digest of all that rounds were given."""
-        self._pair_secrets: dict[PartyId, bytes] = dict(self._initial_secrets)
-        """Those in force."""
-        self._authenticated: set[PartyId] = set(self._pair_secrets)
-        """Peers that seal everything: from the start, or once they sent something sealed."""
-        self._log: list[tuple[PartyId, bytes]] = []
-        """What was taken, or came before the start: a snapshot replays it."""
-        self._unopened: list[tuple[PartyId, bytes]] = []
-        """What may open once the parties have agreed on secrets."""
-        self._unproven: set[PartyId] = set()
-        """Peers of whom a message opened early, until something comes, or is given to a round, that
-        they have sealed with what the two parties alone share: no check names them."""
-        self._forged: set[PartyId] = set()
-        self._gave_up: dict[PartyId, str] = {}
-        """As ``Waiting`` reports them; ``_forged`` is its ``unopened``."""
+        """Digest of everything that rounds were given."""
 
-    # ------------------------------------------------------------------ what one may look at
+        # Messages.
+        self.inbox = Inbox()
+        self._log: list[tuple[PartyId, bytes]] = []
+        """Sender and envelope of each accepted message; before the start, of each that came."""
+        self._unopened: list[tuple[PartyId, bytes]] = []
+        """Sender and envelope of messages that may open once the parties have agreed on secrets."""
+        self._secrets = PeerSecrets(
+            definition.pair_secrets(setup),
+            partial(definition.early_secrets, setup),
+            self._roles.get(definition.identified, ()),
+        )
+        self._gave_up: dict[PartyId, str] = {}
+        """Reasons of peers that reported an abort after this party was prepared."""
+
+    # ------------------------------------------------------------------ public views
 
     @property
     def participants(self) -> tuple[PartyId, ...]:
-        """Everyone who takes part in the session, this party included."""
+        """Participants of the session, this party included."""
         return self._roles["all"]
 
     @property
     def share(self) -> KeyShare | None:
-        """The key share that the session began with; None where it uses none. SECRET."""
+        """Key share that the session began with; None where it uses none. SECRET."""
         share: KeyShare | None = getattr(self.setup, "share", None)
         return share
 
     @property
     def wire(self) -> WireContext:
-        """What messages of this session are encoded and decoded with. Public data."""
-        return self._wire
+        """Context that messages of this session are encoded and decoded with. Public data."""
+        return self._view.wire
 
     @property
     def pair_secrets(self) -> Mapping[PartyId, bytes]:
-        """The end-to-end secrets in force now, by peer.
+        """End-to-end secrets in force now, by peer.
 
-        SECRET: whoever has one reads and forges what the two parties say to each other.
+        SECRET: with one, anybody reads and forges the messages between the two parties.
         """
-        return MappingProxyType(self._pair_secrets)
+        return MappingProxyType(self._secrets.in_force)
 
-    # ------------------------------------------------------------------ the three verbs
+    # ------------------------------------------------------------------ starting and receiving
 
     def start(self) -> list[Output[R]]:
         """Run the first round.
@@ -242,14 +259,14 @@ class Party(Generic[S, R]):
             return self._ignore(sender, Ignored.NO_ENVELOPE, data)
         if len(data) > self.definition.largest:
             return self._ignore(sender, Ignored.TOO_LARGE, data)
-        if why := self._foreign(PartyId(sender), envelope):
+        if why := self._reason_to_ignore(PartyId(sender), envelope):
             return self._ignore(sender, why, data)
         if self.phase is Phase.NOT_STARTED:
             self._keep(self._log, envelope.sender, data)
             return []
         outputs: list[Output[R]] = []
         try:
-            if self._guarded(envelope, data, outputs):
+            if self._accept_or_abort(envelope, data, outputs):
                 outputs += self._advance()
         except BaseException:
             self._end()
@@ -257,42 +274,41 @@ class Party(Generic[S, R]):
         return outputs
 
     def _end(self) -> None:
-        """End the party with an exception of a round or a listener: half of a step may be done, and
-        a round that ran twice could use its nonces twice."""
+        """End the party after an exception of a round or a listener: half of a step may be done,
+        and a round that ran twice could use its nonces twice."""
         self.phase = Phase.OVER
         self._unopened.clear()
 
     def kind_of(self, data: bytes) -> str:
-        """The kind of message that an envelope claims to hold; empty if there is no such kind."""
+        """Return the kind of message that an envelope claims to hold; empty if it is unknown."""
         number = data[2] if len(data) >= HEADER_BYTES else 0
         if number == ABORT_KIND:
             return AbortNotice.__name__
         return self._kinds[number - 1][1].kind if 1 <= number <= len(self._kinds) else ""
 
-    def waiting(self) -> Waiting | None:
-        """For whom the party waits, or None if it is done, aborted or not started."""
+    def waiting_state(self) -> Waiting | None:
+        """Return whom the party waits for, or None if it is done, aborted or not started."""
         if self.phase in (Phase.NOT_STARTED, Phase.OVER):
             return None
-        round_ = self._current
+        round_ = self._next_round
         missing = {kind.__name__: who for kind in round_.needs if (who := self._missing(kind))}
-        return Waiting(
-            round_.number, round_.name, missing, frozenset(self._forged), dict(self._gave_up)
-        )
+        unopened = frozenset(self._secrets.unopened)
+        return Waiting(round_.number, round_.name, missing, unopened, dict(self._gave_up))
 
     # ------------------------------------------------------------------ pause and resume
 
     def snapshot(self) -> bytes:
-        """Everything needed to go on later, elsewhere.
+        """Return everything needed to go on later, elsewhere.
 
         Secret (it holds the set-up and the seed). Two runs from one point that receive different
-        messages give the key away, just as a nonce used twice does. So whoever stores snapshots
-        must, after every ``start`` and ``receive``, replace the stored one *before* delivering any
-        output, and take it out of the store when resuming it.
+        messages give the key away, just as a nonce used twice does. So a driver that stores
+        snapshots must, after every ``start`` and ``receive``, replace the stored one *before*
+        delivering any output, and take it out of the store when resuming it.
         """
         return Snapshot(
             self.definition.number,
             self._started,
-            self._refused(),
+            self._ended_by_guard(),
             self.me,
             self.session_id,
             self._seed,
@@ -345,8 +361,8 @@ class Party(Generic[S, R]):
         party._view.recall = None
         return party, outputs
 
-    def _refused(self) -> bool:
-        """Whether state outside the session ended it; a replay cannot find that out by itself."""
+    def _ended_by_guard(self) -> bool:
+        """Return whether the share's guard ended it, which a replay cannot find out by itself."""
         outcome = self.outcome
         return (
             isinstance(outcome, Aborted)
@@ -355,13 +371,13 @@ class Party(Generic[S, R]):
         )
 
     @property
-    def _current(self) -> Round:
+    def _next_round(self) -> Round:
         return self.definition.rounds[self._position]
 
     # ------------------------------------------------------------------ acceptance
 
-    def _foreign(self, sender: PartyId, envelope: Envelope) -> Ignored | None:
-        """Why a message is not for this session, or None. Cheap checks only."""
+    def _reason_to_ignore(self, sender: PartyId, envelope: Envelope) -> Ignored | None:
+        """Return why a message is not for this session, or None; cheap checks only."""
         if envelope.sender != sender:
             return Ignored.ANOTHER_SENDER
         if envelope.session_id != self.session_id or envelope.protocol != self.definition.number:
@@ -369,20 +385,20 @@ class Party(Generic[S, R]):
         if envelope.receiver != self.me or sender == self.me or sender not in self._roles["all"]:
             return Ignored.NOT_PARTICIPANTS
         if envelope.kind == ABORT_KIND:
-            if sender in self._authenticated and not envelope.sealed:
+            if sender in self._secrets.sealing and not envelope.sealed:
                 return Ignored.SEALING
             return None
         if not 1 <= envelope.kind <= len(self._kinds):
             return Ignored.UNKNOWN_KIND
         sends = self._kinds[envelope.kind - 1][1]
-        if envelope.sealed != self._seals(sends, sender):
+        if envelope.sealed != self._is_sealed(sends, sender):
             return Ignored.SEALING
         if sender not in self._roles[sends.senders] or self.me not in self._roles[sends.receivers]:
             return Ignored.WRONG_WAY
         return None
 
-    def _guarded(self, envelope: Envelope, data: bytes, outputs: list[Output[R]]) -> bool:
-        """Accept one message; False if that ended the run."""
+    def _accept_or_abort(self, envelope: Envelope, data: bytes, outputs: list[Output[R]]) -> bool:
+        """Accept one message; return False if that ended the run."""
         try:
             self._accept(envelope, data)
         except CheckFailed as failed:
@@ -392,19 +408,17 @@ class Party(Generic[S, R]):
 
     def _accept(self, envelope: Envelope, data: bytes) -> None:
         """Take a message; ``data`` is the envelope as it came."""
-        sender, payload, early = envelope.sender, envelope.body, None
+        sender, payload, early = envelope.sender, envelope.body, False
         if envelope.sealed:
-            opened = self._open(sender, envelope)
-            if opened is not None:
-                self._unproven.discard(sender)
-                self._authenticated.add(sender)
-            else:
-                opened = early = self._open_early(sender, envelope)
+            opened = self._open(envelope)
+            if opened is None and self._is_first_message(envelope):
+                opened = self._secrets.open_early(envelope)
+                early = opened is not None
             if opened is None and self._may_open_later(envelope):
                 self._keep(self._unopened, sender, data)
                 return
             if opened is None:
-                self._forged.add(sender)
+                self._secrets.unopened.add(sender)
                 self._ignore(sender, Ignored.DOES_NOT_OPEN, data)
                 return
             payload = opened
@@ -420,16 +434,16 @@ class Party(Generic[S, R]):
         if seen.get(sender) == payload:
             self._ignore(sender, Ignored.DUPLICATE, data)
             return
-        current = self._current
+        current = self._next_round
         late = self.phase is Phase.PREPARED or round_.number < current.number - 1
         if sender in seen and late:
             self._ignore(sender, Ignored.LATE_VARIANT, data)
             return
         self._log.append((sender, data))
-        if early is not None:
-            self._unproven.add(sender)
+        if early:
+            self._secrets.unproven.add(sender)
         if sender in seen:
-            # Not proof of bad will: a peer that lost its state and began anew does the same.
+            # Not proof of bad will: a peer that lost its state and started again does the same.
             raise CheckFailed(
                 Reason.CONFLICTING_MESSAGE,
                 suspects={sender},
@@ -438,7 +452,7 @@ class Party(Generic[S, R]):
             )
         seen[sender] = payload
         try:
-            message = sends.message.decode(payload, self._wire)
+            message = sends.message.decode(payload, self._view.wire)
         except InvalidEncoding as error:
             raise CheckFailed(
                 Reason.MALFORMED_MESSAGE, {sender}, detail=f"{sends.kind}: {error}"
@@ -457,8 +471,8 @@ class Party(Generic[S, R]):
                 )
             )
 
-    def _open(self, sender: PartyId, envelope: Envelope) -> bytes | None:
-        """The payload, if the right secret shared with the sender opens it.
+    def _open(self, envelope: Envelope) -> bytes | None:
+        """Return the payload, if the right secret shared with the sender opens it.
 
         ===================  ===============================  =================================
         message              while the parties agree          afterwards
@@ -469,35 +483,25 @@ class Party(Generic[S, R]):
         ===================  ===============================  =================================
 
         Signers have their secrets from the start: the initial ones are in force. A message of the
-        first round may have been sealed by a peer that did not have its share yet, too.
+        first round may have been sealed by a peer that did not have its share yet, too
+        (``PeerSecrets.open_early``).
         """
         if envelope.kind == ABORT_KIND or not self._kinds[envelope.kind - 1][1].sealed:
-            usable = [self._pair_secrets, self._initial_secrets]
-        else:
-            usable = [] if self.phase is Phase.AGREEING else [self._pair_secrets]
-        for secrets in usable:
-            if sender in secrets:
-                opened = unseal(secrets[sender], envelope)
-                if opened is not None:
-                    return opened
-        return None
+            return self._secrets.open(envelope, current=True, initial=True)
+        current = self.phase is not Phase.AGREEING
+        return self._secrets.open(envelope, current=current, initial=False)
 
-    def _open_early(self, sender: PartyId, envelope: Envelope) -> bytes | None:
-        """As ``_open``, with what the sender had before it had its share."""
+    def _is_first_message(self, envelope: Envelope) -> bool:
         first = self.definition.rounds[0]
-        if envelope.kind != ABORT_KIND and self._kinds[envelope.kind - 1][0] is first:
-            secrets = self.definition.early_secrets(self.setup)
-            if sender in secrets:
-                return unseal(secrets[sender], envelope)
-        return None
+        return envelope.kind != ABORT_KIND and self._kinds[envelope.kind - 1][0] is first
 
     def _may_open_later(self, envelope: Envelope) -> bool:
-        """Whether it may be sealed with a secret that the parties are still to agree on."""
+        """Return whether it may be sealed with a secret that the parties are still to agree on."""
         always = envelope.kind == ABORT_KIND or self._kinds[envelope.kind - 1][1].sealed
         return always and self.phase is Phase.AGREEING
 
     def _keep(self, kept: list[tuple[PartyId, bytes]], sender: PartyId, data: bytes) -> None:
-        """Keep for later what cannot be judged yet, once and up to a limit."""
+        """Keep a message that cannot be judged yet, once, and ``MAX_UNOPENED`` of a kind."""
         alike = [d for s, d in kept if s == sender and self.kind_of(d) == self.kind_of(data)]
         if data in alike:
             self._ignore(sender, Ignored.DUPLICATE, data)
@@ -508,7 +512,7 @@ class Party(Generic[S, R]):
 
     def _accept_notice(self, sender: PartyId, payload: bytes) -> None:
         try:
-            said = AbortNotice.decode(payload, self._wire).known_reason
+            said = AbortNotice.decode(payload, self._view.wire).known_reason
         except InvalidEncoding as error:
             if self.phase is Phase.PREPARED:
                 self._gave_up[sender] = UNKNOWN
@@ -541,23 +545,23 @@ class Party(Generic[S, R]):
         return self._senders[kind] - self.inbox.values.get(kind, {}).keys()
 
     def _advance(self) -> list[Output[R]]:
-        """Run every round whose messages are all there, opening kept ones as secrets appear."""
+        """Run every round whose messages are all there; open kept ones once secrets are agreed."""
         outputs: list[Output[R]] = []
         while self.phase is not Phase.OVER:
-            round_ = self._current
+            round_ = self._next_round
             if not any(map(self._missing, round_.needs)):
                 self._run(round_, outputs)
             elif self._unopened and self.phase is not Phase.AGREEING:
                 _, data = self._unopened.pop(0)
-                self._guarded(Envelope.decode(data), data, outputs)
+                self._accept_or_abort(Envelope.decode(data), data, outputs)
             else:
                 break
         return outputs
 
     def _run(self, round_: Round, outputs: list[Output[R]]) -> None:
         """Run one round and put out what it sends."""
-        self._absorb(round_)
-        self._prove(round_)
+        self._digest_inputs(round_)
+        self._confirm_senders(round_)
         self._view.rng = round_rng(self._root, round_, self._received)
         try:
             with self._step(round_.name):
@@ -569,7 +573,7 @@ class Party(Generic[S, R]):
         self._started = True
         self.keep = output.keep
         if output.pair_secrets:
-            self._pair_secrets.update(output.pair_secrets)
+            self._secrets.in_force.update(output.pair_secrets)
             self.phase = Phase.SEALED
         if output.phase_one_over:
             self.phase = Phase.PREPARED
@@ -583,7 +587,7 @@ class Party(Generic[S, R]):
         else:
             self._position += 1
 
-    def _absorb(self, round_: Round) -> None:
+    def _digest_inputs(self, round_: Round) -> None:
         """Add what a round is given to the digest of all that rounds were given."""
         parts = [self._received]
         for kind in round_.needs:
@@ -592,19 +596,19 @@ class Party(Generic[S, R]):
                 parts += [kind.__name__.encode(), u32(j), payloads[j]]
         self._received = tagged_hash(Tag.RECEIVED, *parts)
 
-    def _prove(self, round_: Round) -> None:
-        """See who has sealed what a round is given; a first message may have come after the rest.
+    def _confirm_senders(self, round_: Round) -> None:
+        """Note which peers have sealed a message that a round is given, after their first one.
 
         Such a round first compares what its sender and this party take the first messages to be.
         """
         first = {sends.message for sends in self.definition.rounds[0].sends}
         for kind in round_.needs:
             if kind not in first:
-                self._unproven -= self._senders[kind]
+                self._secrets.unproven -= self._senders[kind]
 
-    def _seals(self, sends: Sends, peer: PartyId) -> bool:
-        """Whether messages of that kind to or from the peer are sealed."""
-        return sends.sealed or peer in self._initial_secrets
+    def _is_sealed(self, sends: Sends, peer: PartyId) -> bool:
+        """Return whether messages of that kind to or from the peer are sealed."""
+        return sends.sealed or peer in self._secrets.initial
 
     def _send(self, round_: Round, output: RoundOutput) -> list[Output[R]]:
         outputs: list[Output[R]] = []
@@ -616,13 +620,13 @@ class Party(Generic[S, R]):
                 if not isinstance(output.broadcast, sends.message):
                     raise InternalError(f"round {round_.name} did not broadcast a {sends.kind}")
                 self.inbox.own[sends.message] = (self.me, output.broadcast)
-                said = output.broadcast.encode(self._wire)
+                said = output.broadcast.encode(self._view.wire)
             kind = sends.kind
             for j in self._roles[sends.receivers]:
                 if j == self.me:
                     continue
-                payload = output.direct[j].encode(self._wire) if said is None else said
-                data = self._pack(number, j, payload, sealed=self._seals(sends, j))
+                payload = output.direct[j].encode(self._view.wire) if said is None else said
+                data = self._pack(number, j, payload, sealed=self._is_sealed(sends, j))
                 outputs.append(Send(j, data, kind, round_.number))
                 if self.listener is not silent:
                     self.listener(
@@ -637,7 +641,7 @@ class Party(Generic[S, R]):
             self.definition.number, kind, sealed, self.me, to, self.session_id, payload
         )
         if sealed:
-            envelope = seal(self._pair_secrets[to], envelope, payload, self._view.rng)
+            envelope = seal(self._secrets.in_force[to], envelope, payload, self._view.rng)
         return envelope.encode()
 
     # ------------------------------------------------------------------ endings and events
@@ -653,18 +657,18 @@ class Party(Generic[S, R]):
             where,
             self.me,
             received,
-            unproven=self._unproven,
-            authenticated=self._authenticated & self._identified,
+            unproven=self._secrets.unproven,
+            authenticated=self._secrets.authenticated,
             prepared=self.phase is Phase.PREPARED,
         )
         self.phase, self.outcome = Phase.OVER, aborted
-        # First of all: whoever drives this party must act on the consequence before anyone hears.
+        # First of all: the driver must act on the consequence before anything is sent.
         outputs: list[Output[R]] = [aborted]
         self._unopened.clear()
-        notice = AbortNotice(failed.reason.name).encode(self._wire)
+        notice = AbortNotice(failed.reason.name).encode(self._view.wire)
         self._view.rng = self._root.fork(f"abort {failed.reason.name}")
         for j in self._view.others():
-            data = self._pack(ABORT_KIND, j, notice, sealed=j in self._pair_secrets)
+            data = self._pack(ABORT_KIND, j, notice, sealed=j in self._secrets.in_force)
             outputs.append(Send(j, data, AbortNotice.__name__, 0))
         self.listener(PartyAborted(self.me, self.definition.name, aborted))
         return outputs
@@ -679,5 +683,5 @@ class Party(Generic[S, R]):
         return step(self.listener, self.me, self.definition.name, number, name)
 
     def __repr__(self) -> str:
-        state = self.outcome or self.waiting() or "not started"
+        state = self.outcome or self.waiting_state() or "not started"
         return f"Party<{self.definition.name}, {self.me}, {state}>"

@@ -33,7 +33,7 @@ S = TypeVar("S", bound=Message)
 R = TypeVar("R")
 
 FIRST_KIND = 1
-"""On the wire: the first kind of the first round."""
+"""Number on the wire of the first kind of the first round."""
 
 
 def prestart_hedge(auth_keys: Mapping[PartyId, bytes]) -> tuple[bytes, ...]:
@@ -43,7 +43,7 @@ def prestart_hedge(auth_keys: Mapping[PartyId, bytes]) -> tuple[bytes, ...]:
 
 
 class PrestartedParty(Generic[S, R]):
-    """One party's first message, and what it takes to go on from there."""
+    """A party that has sent its first message, and gets its key share afterwards."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class PrestartedParty(Generic[S, R]):
         """
         Args:
             say: makes the first round's broadcast, as the round will make it again.
-            setup: the set-up, once the share is there.
+            setup: makes the set-up, once the share is there.
             secrets: each receiver, and what it opens early messages with
                 (``Definition.early_secrets``).
             hedge: secrets that are there without the share, and what the session is about: in the
@@ -94,11 +94,11 @@ class PrestartedParty(Generic[S, R]):
         """Envelopes, one for each receiver."""
 
     def party(self, share: KeyShare, *, listener: Listener = silent) -> Party[S, R]:
-        """The party that has said it, started, with its share.
+        """Return the started party that has sent the first message, with its share.
 
         Raises:
-            UsageError: the share cannot be used for this, or is not the one that was spoken of; or
-                there has been one: what is drawn for a first message serves once.
+            UsageError: the share cannot be used for this, or is not the one that the first message
+                was about; or it has been called before: its randomness serves once.
         """
         seed, self._seed = self._seed, None
         if seed is None:

@@ -1,4 +1,4 @@
-"""Randomness of a party: one drawn seed, hedged, and forked by round and by what was received."""
+"""Randomness of a party: one drawn seed, hedged, and forked by round and received messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mpcsim.ids import PartyId
 from mpcsim.protocols.engine.contract import Definition, Round
 
 NOTHING_RECEIVED = tagged_hash(Tag.RECEIVED, b"")
-"""The digest of all that a round was given that was given nothing, and that is the first."""
+"""Digest of all that the first round was given: nothing."""
 
 
 def hedged_seed(
@@ -21,5 +21,5 @@ def hedged_seed(
 
 
 def round_rng(root: Drbg, round_: Round, received: bytes) -> Drbg:
-    """Randomness of a round; it depends on everything that rounds were given by then."""
+    """Return a round's randomness, which depends on everything that rounds were given by then."""
     return root.fork(f"round {round_.number} {received.hex()}")

@@ -1,4 +1,4 @@
-"""Stored form of a party: its set-up, its seed and what it has taken, to be replayed."""
+"""Stored form of a party: set-up, seed and accepted messages, to be replayed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from mpcsim.ids import SESSION_ID_BYTES, PartyId
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything needed to go on with a party later, elsewhere. SECRET."""
+    """Stored party, with which it goes on later, elsewhere. SECRET."""
 
     protocol: int
-    """Number of its definition."""
+    """Protocol number of its definition."""
     started: bool
     refused: bool
-    """Whether state outside the session ended it."""
+    """Whether the guard of its share, which is outside the session, ended it."""
     me: int
     session_id: bytes
     seed: bytes = field(repr=False)
     setup: bytes = field(repr=False)
     log: list[tuple[PartyId, bytes]] = field(repr=False)
-    """Sender and envelope of what was taken, in order."""
+    """Sender and envelope of each accepted message, in order."""
 
     def to_bytes(self) -> bytes:
         """Encode it, with a checksum at the end."""

@@ -1,6 +1,6 @@
-"""What the cryptography of a session binds to.
+"""Transcript hash, which the cryptography of a session binds to.
 
-Not the ``session_id``: that is the caller's name for the session, and may come twice.
+It does not bind to the ``session_id``, the caller's name for the session, which may come twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mpcsim.protocols.engine.contract import Inbox, View
 
 
 def transcript_hash(view: View[Any], inbox: Inbox, kind: type[Message]) -> bytes:
-    """H(session id, first broadcast of every party).
+    """Return H(session id, first broadcast of every party).
 
     The broadcasts hold a nonce of each party, so the hash is fresh as soon as one of them is
     honest, whatever name the session was given; and they hold every party's commitment, so

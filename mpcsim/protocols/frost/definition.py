@@ -47,7 +47,7 @@ from mpcsim.protocols.key_share import KeyShare, check_signers
 
 
 def check_setup(agreed: FrostSetup, me: PartyId) -> None:
-    """Everything that can be wrong before a session begins.
+    """Check a set-up for everything that can be wrong before a session begins.
 
     Raises:
         UsageError: wrong curve; too few, unknown or duplicate signers; this party not among them.
@@ -72,7 +72,7 @@ FROST: Definition[FrostSetup, Ed25519Signature] = Definition(
 
 
 def setup(share: KeyShare, signers: Iterable[int], message: bytes) -> FrostSetup:
-    """A checked set-up.
+    """Return a checked set-up.
 
     Args:
         share: this signer's key share, on ed25519.
@@ -100,7 +100,7 @@ def prestart(
     session_id: bytes,
     rng: Rng | None = None,
 ) -> PrestartedParty[FrostSetup, Ed25519Signature]:
-    """A signer that does not have its share yet, and its first message.
+    """Return a signer that does not have its share yet, with its first message.
 
     Args:
         auth_keys: this signer's and every other holder's (``KeyShare.auth_key``).
@@ -140,7 +140,7 @@ def party(
     rng: Rng | None = None,
     listener: Listener = silent,
 ) -> Party[FrostSetup, Ed25519Signature]:
-    """The holder of the set-up's share as a signer; its result is an ``Ed25519Signature``.
+    """Return the holder of the set-up's share as a signer; its result is an ``Ed25519Signature``.
 
     Raises:
         UsageError: the session id has the wrong length.

@@ -23,14 +23,14 @@ MAX_MESSAGE_BYTES = 1 << 16
 
 @wire
 class FrostSetup(Message):
-    """What the signers agree on before they sign, and this signer's key share."""
+    """Set-up that the signers agree on, with this signer's key share."""
 
     share: Annotated[KeyShare, SHARE]
     signers: Annotated[tuple[PartyId, ...], Seq(U16)]
-    """In ascending order."""
+    """Identifiers of the signers, in ascending order."""
     message: Annotated[bytes, Bytes(MAX_MESSAGE_BYTES)]
     hedge: Annotated[Scalar | None, Optional(SCALAR)] = field(default=None, repr=False)
-    """What nonces are hedged with; None: the key share. Secret."""
+    """Secret that nonces are hedged with; None: the key share."""
 
     def context(self) -> bytes:
         """Digest of everything the signers must agree on beforehand (``context``)."""
@@ -40,13 +40,13 @@ class FrostSetup(Message):
         return {"all": self.signers}
 
     def pair_secrets(self) -> Mapping[PartyId, bytes]:
-        """Those that key generation left."""
+        """Return the pair secrets that key generation made."""
         peers = self.share.peers
         return {j: peers[j].pair_secret for j in self.signers if j in peers}
 
 
 def context(epoch: bytes, signers: Sequence[PartyId], message: bytes) -> bytes:
-    """Digest of what a session is about; it takes no share to compute it.
+    """Return the digest of what a session is about; it takes no share to compute it.
 
     The epoch stands for the key, its threshold and all public shares: it is a hash of what all
     holders committed to when the shares were made.
@@ -57,7 +57,7 @@ def context(epoch: bytes, signers: Sequence[PartyId], message: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class AfterCommit:
-    """Kept from round 1."""
+    """State kept from round 1."""
 
     context: bytes
     nonces: steps.SigningNonces = field(repr=False, compare=False)
@@ -65,7 +65,7 @@ class AfterCommit:
 
 @dataclass(frozen=True)
 class AfterSign:
-    """Kept from round 2."""
+    """State kept from round 2."""
 
     seen: bytes
     bound: steps.Bound
@@ -82,7 +82,7 @@ def round_1_commit(view: View[FrostSetup], keep: None, inbox: Inbox) -> RoundOut
 
 
 def commit(context: bytes, hedge: Scalar, rng: Rng) -> tuple[AfterCommit, Commitments]:
-    """What round 1 keeps and sends. It takes no share, if the nonces are hedged with another
+    """Return the state and the message of round 1; it takes no share if ``hedge`` is another
     secret."""
     nonces, (D, E) = steps.commit(hedge, rng)
     return AfterCommit(context, nonces), Commitments(context, D, E)
@@ -147,9 +147,9 @@ def round_3_aggregate(view: View[FrostSetup], keep: AfterSign, inbox: Inbox) -> 
 def _culprits(
     view: View[FrostSetup], bound: steps.Bound, shares: Mapping[PartyId, SignatureShare]
 ) -> CheckFailed:
-    """Everyone whose share is not what its commitments and its public share call for.
+    """Return the failure that names every peer whose share does not fit its commitments.
 
-    Nobody, only if our own key record or share is damaged: valid shares add up to a valid
+    It names nobody only if our own key record or share is damaged: valid shares add up to a valid
     signature.
     """
     Y = view.setup.share.record.public_shares

@@ -49,7 +49,7 @@ def H2(m: bytes) -> Scalar:
 
 
 def H3(m: bytes) -> Scalar:
-    """Derives nonces.
+    """Random oracle of the nonces.
 
     Spec: RFC9591 | Section 6.1 | H3
     """
@@ -57,7 +57,7 @@ def H3(m: bytes) -> Scalar:
 
 
 def H4(m: bytes) -> bytes:
-    """Hashes the message.
+    """Hash of the message.
 
     Spec: RFC9591 | Section 6.1 | H4
     """
@@ -65,7 +65,7 @@ def H4(m: bytes) -> bytes:
 
 
 def H5(m: bytes) -> bytes:
-    """Hashes the commitment list.
+    """Hash of the commitment list.
 
     Spec: RFC9591 | Section 6.1 | H5
     """
@@ -84,7 +84,7 @@ def _to_scalar(digest: bytes) -> Scalar:
 
 
 def nonce_generate(secret: Scalar, rng: Rng) -> Scalar:
-    """A nonce that stays unpredictable if either the generator or the secret is.
+    """Return a nonce that stays unpredictable if either the generator or the secret is.
 
     Spec: RFC9591 | Section 4.1 | nonce_generate
     """
@@ -110,7 +110,7 @@ def prestart_hedge(
     signers: Iterable[PartyId],
     message: bytes,
 ) -> Scalar:
-    """A secret to hedge nonces with that are made before the signer has its key share.
+    """Return a secret to hedge nonces with that are made before the signer has its key share.
 
     Args:
         auth_keys: both authentication keys that are kept beside the share.
@@ -120,7 +120,7 @@ def prestart_hedge(
         commitments in the request that opens its vault does not have it yet. In its place stand
         the secrets it does have, the session, the signers and the message: should the generator
         repeat itself, the nonces are still others for every other session, message and signer, and
-        unknown to whoever has not both keys. (Session ids come from the same generator: of a
+        unknown to anybody without both keys. (Session ids come from the same generator: of a
         repeated one, the same message to the same signer has the same nonces.)
     """
     keys = [part for j in sorted(auth_keys) for part in (u32(j), auth_keys[j])]
@@ -140,7 +140,7 @@ class Commitment(NamedTuple):
 
 
 def encode_group_commitment_list(commitment_list: Sequence[Commitment]) -> bytes:
-    """The commitment list as one byte string; each entry has a fixed length.
+    """Return the commitment list as one byte string; each entry has a fixed length.
 
     Spec: RFC9591 | Section 4.3 | encode_group_commitment_list
     """
@@ -156,7 +156,7 @@ def encode_group_commitment_list(commitment_list: Sequence[Commitment]) -> bytes
 
 
 def participants_from_commitment_list(commitment_list: Sequence[Commitment]) -> list[PartyId]:
-    """The identifiers in the list.
+    """Return the identifiers in the list.
 
     Spec: RFC9591 | Section 4.3 | participants_from_commitment_list
     """
@@ -287,7 +287,7 @@ def commit(hedge: Scalar, rng: Rng) -> tuple[SigningNonces, tuple[Point, Point]]
 
 @dataclass(frozen=True)
 class Bound:
-    """Key, message and commitment list, and what follows from them. Public."""
+    """Key, message and commitment list, with the values computed from them. Public."""
 
     group_public_key: Point
     msg: bytes
@@ -306,7 +306,7 @@ def bind(
     msg: bytes,
     known: Mapping[PartyId, SigningNonces] | None = None,
 ) -> Bound:
-    """The lines that sign, aggregate and verify_signature_share share, run once for all three.
+    """Compute what sign, aggregate and verify_signature_share share, once for all three.
 
     Spec: RFC9591 | Section 5.2 | sign: binding factors, group commitment, challenge
     """
@@ -364,7 +364,7 @@ def aggregate(bound: Bound, sig_shares: Iterable[Scalar]) -> Ed25519Signature:
 
 
 def verify_signature(signature: Ed25519Signature, group_public_key: Point, msg: bytes) -> bool:
-    """Whether it is a valid Ed25519 signature, by libsodium (RFC 8032, section 5.1.7).
+    """Return whether it is a valid Ed25519 signature, by libsodium (RFC 8032, section 5.1.7).
 
     Spec: RFC9591 | Section 5.3 | verify the signature before releasing it
     Differs: libsodium tests the equation without the cofactor, which is stricter.

@@ -42,7 +42,7 @@ from mpcsim.protocols.presign.rounds import ROUNDS, PresignSetup, commit, contex
 
 
 def check_setup(agreed: PresignSetup, me: PartyId) -> None:
-    """Everything that can be wrong before a session begins.
+    """Check a set-up for everything that can be wrong before a session begins.
 
     Raises:
         UsageError: as from ``setup``.
@@ -68,7 +68,7 @@ PRESIGN: Definition[PresignSetup, tuple[Presignature, ...]] = Definition(
 
 
 def setup(share: KeyShare, signers: tuple[int, ...], count: int) -> PresignSetup:
-    """A checked set-up.
+    """Return a checked set-up.
 
     Args:
         share: this signer's key share.
@@ -103,7 +103,7 @@ def prestart(
     session_id: bytes,
     rng: Rng | None = None,
 ) -> PrestartedParty[PresignSetup, tuple[Presignature, ...]]:
-    """A signer that does not have its share yet, and its first message.
+    """Return a signer that does not have its share yet, with its first message.
 
     Args:
         auth_keys: this signer's and every other signer's (``KeyShare.auth_key``).
@@ -135,7 +135,7 @@ def party(
     rng: Rng | None = None,
     listener: Listener = silent,
 ) -> Party[PresignSetup, tuple[Presignature, ...]]:
-    """One signer; its result is its part of each ``Presignature``.
+    """Return one signer; its result is its part of each ``Presignature``.
 
     Raises:
         UsageError: the session id has the wrong length.

@@ -12,12 +12,13 @@ from mpcsim.protocols.ecdsa import messages as ecdsa
 from mpcsim.protocols.engine.echo import ECHO
 
 MAX_COUNT = 64
-"""Most presignatures of one session."""
+"""Limit of presignatures in one session."""
 
 
 @wire
 class Commit(Message):
-    """Round 1, broadcast: bind to the nonce shares, and to what re-randomises them later."""
+    """Round 1, broadcast: bind to the nonce shares, and to the values that re-randomise them
+    later."""
 
     context: Annotated[bytes, BYTES32]
     """Digest of what the sender takes the session to be about."""
@@ -36,7 +37,7 @@ class Offer(Message):
     echo: Annotated[Mapping[PartyId, bytes], ECHO]
     """Digests of the Commit broadcasts."""
     public_key: Annotated[Point, POINT]
-    """The key that the sender takes the presignatures to be for."""
+    """Public key that the sender takes the presignatures to be for."""
     offers: Annotated[
         tuple[Message, ...], Seq(Nested(lambda context: context.mta.Offer), MAX_COUNT)
     ]

@@ -1,4 +1,4 @@
-"""One signer's part of a signature whose message is still to come."""
+"""Presignature: a signer's part of a signature whose message is still to come."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import PartyId
 
 REMEMBERED = 1 << 16
-"""Used presignatures that a process remembers, in the order of their use; some 200 bytes each."""
+"""Limit of used presignatures that a process remembers; the oldest goes first; 200 bytes each."""
 
 _WIRE = WireContext(SECP256K1)
 
 
 class Use:
-    """Whether a presignature has been used.
+    """Mark of a presignature: whether it has been used.
 
     Presignatures that come from storage or from presigning have one of these for each id and holder
     in this process (``of``), however often they are loaded. It is meant for one thread.
@@ -39,7 +39,7 @@ class Use:
 
     _known: ClassVar[WeakValueDictionary[tuple[bytes, int], Use]] = WeakValueDictionary()
     _spent: ClassVar[dict[tuple[bytes, int], Use]] = {}
-    """The last ones that were used: they outlive their presignatures."""
+    """Marks of the last presignatures used, which outlive these."""
 
     def __init__(self, name: tuple[bytes, int] | None = None) -> None:
         """
@@ -51,7 +51,7 @@ class Use:
 
     @classmethod
     def of(cls, identifier: bytes, holder: int) -> Use:
-        """That of the holder's part of the presignature with that id."""
+        """Return the mark of the holder's part of the presignature with that id."""
         name = identifier, holder
         found = cls._known.get(name)
         if found is None:
@@ -59,7 +59,7 @@ class Use:
         return found
 
     def spend(self) -> None:
-        """From now on it is used, whatever becomes of the signature."""
+        """Mark it as used, whatever becomes of the signature."""
         self.spent = True
         if self._name is not None:
             self._spent[self._name] = self
@@ -85,10 +85,10 @@ class _Body(Message):
 
 @dataclass(frozen=True)
 class Presignature:
-    """What one signer keeps. The repr shows public data only.
+    """A signer's part of a presignature. The repr shows public data only.
 
-    Good for one signature: with two, on whatever messages, the other signer has the key. Whoever
-    stores it sees to it that what was used, or may have been, is not there any more when the
+    Good for one signature: with two, on any messages, the other signer has the key. Its store must
+    see to it that what was used, or may have been, is not there any more when the
     process, its machine or its backup comes back (``mpcsim.protocols.presigned``).
     """
 
@@ -96,32 +96,32 @@ class Presignature:
     """32 bytes; the same for all its signers, and of no other presignature."""
     holder: PartyId
     epoch: bytes
-    """Of the shares that it was made with."""
+    """Epoch of the shares that it was made with."""
     signers: tuple[PartyId, ...]
-    """All of them are needed."""
+    """Signers; all of them are needed."""
     name: bytes
-    """What rho_i is committed to under; 32 bytes, the same for all signers."""
+    """Name that rho_i is committed to under; 32 bytes, the same for all signers."""
     R: Secp256k1Point
-    """The nonce point, before it is re-randomised."""
+    """Nonce point before re-randomisation."""
     phi_i: Scalar = field(repr=False)
     u_i: Scalar = field(repr=False)
     v_i: Scalar = field(repr=False)
     rho_i: bytes = field(repr=False)
     """This signer's part in re-randomising R; 32 bytes, opened in its answer."""
     blinding: bytes = field(repr=False)
-    """Opens the commitment to rho_i."""
+    """Opening of the commitment to rho_i."""
     commitments: Mapping[PartyId, bytes] = field(repr=False)
-    """To the other signers' rho_j."""
+    """Commitments to the other signers' rho_j."""
     use: Use = field(default_factory=Use, repr=False, compare=False)
 
     def to_bytes(self) -> bytes:
-        """Self-contained encoding. Secret: encrypt it before it leaves the process."""
+        """Encode it, self-contained. Secret: encrypt it before it leaves the process."""
         values = {name: getattr(self, name) for name, _ in _Body.CODECS}
         return bytes([STORED_VERSION]) + _Body(**values).encode(_WIRE)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Presignature:
-        """Strict inverse of ``to_bytes``.
+        """Decode it, strictly.
 
         Raises:
             InvalidEncoding: damaged, another version, or inconsistent in itself.

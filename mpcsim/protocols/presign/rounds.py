@@ -1,4 +1,4 @@
-"""Rounds of presigning: commit, offer, respond, finish. They are those of signing, many at once.
+"""Rounds of presigning: commit, offer, respond, finish, as in signing but for many at once.
 
 All checks of a round come before anything of the next one is sent, and an abort does not say which
 presignature it is about. (How long it takes may: offers are checked one after the other.)
@@ -23,15 +23,15 @@ from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.presign.messages import Commit, Offer, Respond
 from mpcsim.protocols.presign.presignature import Presignature, Use
-from mpcsim.protocols.presign.steps import commit_later, nth
+from mpcsim.protocols.presign.steps import commit_later, derive_name
 
 
 @wire
 class PresignSetup(SignerSetup):
-    """What one signer brings to a session."""
+    """Set-up of one signer."""
 
     count: Annotated[int, U16]
-    """How many presignatures to make."""
+    """Number of presignatures to make."""
 
     def context(self) -> bytes:
         """Digest of everything the signers must agree on beforehand (``context``)."""
@@ -39,14 +39,14 @@ class PresignSetup(SignerSetup):
 
 
 def context(epoch: bytes, signers: Sequence[PartyId], count: int) -> bytes:
-    """Digest of what a session is about; it takes no share to compute it."""
+    """Return the digest of what a session is about; it takes no share to compute it."""
     everyone = b"".join(u32(i) for i in signers)
     return tagged_hash(Tag.CONTEXT, b"presign", u32(count), epoch, everyone)
 
 
 @dataclass(frozen=True)
 class Later:
-    """What one signer adds to a nonce once the message is there."""
+    """Randomiser that one signer adds to a nonce once the message is known, with its blinding."""
 
     rho_i: bytes = field(repr=False)
     blinding: bytes = field(repr=False)
@@ -54,7 +54,7 @@ class Later:
 
 @dataclass(frozen=True)
 class AfterCommit:
-    """Kept from round 1: for each presignature."""
+    """State kept from round 1, for each presignature."""
 
     nonces: tuple[products.AfterCommit, ...]
     later: tuple[Later, ...]
@@ -62,7 +62,7 @@ class AfterCommit:
 
 @dataclass(frozen=True)
 class AfterOffer:
-    """Kept from round 2: for each presignature."""
+    """State kept from round 2, for each presignature."""
 
     nonces: tuple[products.AfterOffer, ...]
     later: tuple[Later, ...]
@@ -70,14 +70,14 @@ class AfterOffer:
 
 @dataclass(frozen=True)
 class AfterRespond:
-    """Kept from round 3: for each presignature."""
+    """State kept from round 3, for each presignature."""
 
     nonces: tuple[products.AfterRespond, ...]
     later: tuple[Later, ...]
 
 
 def round_1_commit(view: View[PresignSetup], keep: None, inbox: Inbox) -> RoundOutput:
-    """Step 5: sample nonce shares and masks, commit to the nonce shares; and what comes later."""
+    """Step 5: sample nonce shares, masks and rho_i; commit to the nonce shares and to rho_i."""
     # COMPUTE
     setup = view.setup
     with view.step("step 5: sample r_i, phi_i, rho_i; commit to R_i, rho_i"):
@@ -89,12 +89,12 @@ def round_1_commit(view: View[PresignSetup], keep: None, inbox: Inbox) -> RoundO
 def commit(
     context: bytes, count: int, session_id: bytes, me: PartyId, rng: Rng
 ) -> tuple[AfterCommit, Commit]:
-    """What round 1 keeps and sends; it takes no share."""
-    drawn = [products.draw(rng) for _ in range(count)]
+    """Return the state and the message of round 1; it takes no share."""
+    drawn = [products.draw_nonce(rng) for _ in range(count)]
     nonce = rng.bytes(32)
     nonces, later, commitments, for_later = [], [], [], []
     for k, (r_i, R_i, phi_i) in enumerate(drawn):
-        name = nth(session_id, k)
+        name = derive_name(session_id, k)
         first = products.AfterCommit(r_i, R_i, phi_i, blinding=rng.bytes(32))
         more = Later(rng.bytes(32), rng.bytes(32))
         nonces.append(first)
@@ -121,7 +121,10 @@ def round_2_offer(view: View[PresignSetup], keep: AfterCommit, inbox: Inbox) -> 
     # COMPUTE
     transcript = transcript_hash(view, inbox, Commit)
     my_echo = echo(view, inbox, Commit)
-    made = [products.offer(view, first, nth(transcript, k)) for k, first in enumerate(keep.nonces)]
+    made = [
+        products.offer(view, first, derive_name(transcript, k))
+        for k, first in enumerate(keep.nonces)
+    ]
     # KEEP, SEND
     kept = AfterOffer(tuple(nonce for nonce, _ in made), keep.later)
     key = setup.share.public_key
@@ -166,7 +169,7 @@ def round_4_finish(view: View[PresignSetup], keep: AfterRespond, inbox: Inbox) -
     # CHECK, COMPUTE
     presignatures = []
     for k, (nonce, later) in enumerate(zip(keep.nonces, keep.later, strict=True)):
-        name, identifier = nth(view.session_id, k), nonce.offered.transcript
+        name, identifier = derive_name(view.session_id, k), nonce.offered.transcript
         made = products.finish(
             view,
             name,
@@ -195,7 +198,7 @@ def round_4_finish(view: View[PresignSetup], keep: AfterRespond, inbox: Inbox) -
 
 
 def check_count(found: int, count: int, j: PartyId) -> None:
-    """One item for each presignature.
+    """Check that a message has one item for each presignature.
 
     Raises:
         CheckFailed: MALFORMED_MESSAGE, naming ``j``.

@@ -8,8 +8,8 @@ from mpcsim.errors import Reason, check
 from mpcsim.ids import PartyId
 
 
-def nth(of: bytes, k: int) -> bytes:
-    """What stands for a session, or for its transcript, in presignature k of it; 32 bytes.
+def derive_name(of: bytes, k: int) -> bytes:
+    """Return the name of presignature k, derived from a session id or a transcript; 32 bytes.
 
     Every nonce has commitments, multiplications and zero shares of its own: none of them may be of
     use, or in the way, in another.
@@ -18,12 +18,12 @@ def nth(of: bytes, k: int) -> bytes:
 
 
 def commit_later(name: bytes, i: PartyId, blinding: bytes, rho_i: bytes) -> bytes:
-    """Commit to rho_i, which re-randomises the nonce once the message is there."""
+    """Commit to rho_i, which re-randomises the nonce once the message is known."""
     return commit(name, i, blinding, rho_i)
 
 
 def check_later(name: bytes, j: PartyId, commitment: bytes, blinding: bytes, rho_j: bytes) -> None:
-    """rho_j is what party j committed to when the presignature was made.
+    """Check that rho_j is what party j committed to when the presignature was made.
 
     Raises:
         CheckFailed: COMMITMENT_OPENING, naming ``j``.

@@ -1,4 +1,4 @@
-"""ECDSA with a presignature: a message from every other signer, and the signature is there.
+"""ECDSA with a presignature: one message from every other signer completes the signature.
 
 ``definition`` says what the protocol gives and how, and makes its parties; ``messages`` are what is
 sent, ``steps`` the checks and computations as pure functions, ``rounds`` their order.

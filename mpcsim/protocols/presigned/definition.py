@@ -1,4 +1,4 @@
-"""ECDSA with a presignature: a message from every other signer, and the signature is there.
+"""ECDSA with a presignature: one message from every other signer completes the signature.
 
 Ideal functionality: the holders of all parts of a presignature (``presign``) who agree on a message
 hash get its ECDSA signature; it comes out at one of them, who finishes. The others answer: each
@@ -69,7 +69,7 @@ from mpcsim.protocols.presigned.rounds import ROUNDS, PresignedSetup
 
 
 def check_setup(agreed: PresignedSetup, me: PartyId) -> None:
-    """Everything that can be wrong before a session begins.
+    """Check a set-up for everything that can be wrong before a session begins.
 
     Raises:
         UsageError: a presignature of another epoch or holder; the one who finishes is none of its
@@ -83,7 +83,7 @@ def check_setup(agreed: PresignedSetup, me: PartyId) -> None:
     check_signers(share, presignature.signers, me)
     if agreed.finisher not in presignature.signers:
         raise UsageError(f"party {agreed.finisher}, who is to finish, is not a signer")
-    share.record.at(agreed.path)
+    share.record.derive(agreed.path)
 
 
 PRESIGNED: Definition[PresignedSetup, EcdsaSignature | None] = Definition(
@@ -108,15 +108,16 @@ def setup(
     *,
     path: Path = (),
 ) -> PresignedSetup:
-    """A checked set-up.
+    """Return a checked set-up.
 
     Args:
         share: this signer's key share.
-        presignature: this signer's part of it; taken out of wherever it was stored.
-        finisher: who gets the signature; its answer is not sent.
+        presignature: this signer's part of it, taken out of its store.
+        finisher: signer that gets the signature; its answer is not sent.
         message_hash: 32 bytes.
         rho: 32 bytes, fresh and random from the one who finishes; the same for everyone.
-        path: of the child key to sign with; empty: the key itself. No presignature is bound to one.
+        path: path of the child key to sign with; empty: the key itself. No presignature is bound to
+            one.
 
     Raises:
         UsageError: a hash or rho of another length; a presignature that has been used, or is of
@@ -141,7 +142,8 @@ def party(
     rng: Rng | None = None,
     listener: Listener = silent,
 ) -> Party[PresignedSetup, EcdsaSignature | None]:
-    """One signer; the result of the one who finishes is an ``EcdsaSignature``, of the others None.
+    """Return one signer; the result of the one who finishes is an ``EcdsaSignature``, of the others
+    None.
 
     Its start uses the presignature up.
 

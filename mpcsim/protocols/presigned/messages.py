@@ -10,7 +10,7 @@ from mpcsim.crypto.groups.group import Scalar
 
 @wire
 class Open(Message):
-    """Round 1, from each who answers to the others who do (with two signers there are none)."""
+    """Round 1, between the signers that answer (with two signers there is one, and no message)."""
 
     context: Annotated[bytes, BYTES32]
     """Digest of what the sender takes the session to be about."""
@@ -22,7 +22,7 @@ class Open(Message):
 
 @wire
 class Answer(Message):
-    """Round 2, to the one who finishes: numerator and denominator of s."""
+    """Round 2, to the signer that finishes: numerator and denominator of s."""
 
     context: Annotated[bytes, BYTES32]
     """Digest of what the sender takes the session to be about."""

@@ -29,26 +29,26 @@ ANSWERING, FINISHING = "answering", "finishing"
 
 @wire
 class PresignedSetup(Message):
-    """What one signer brings to a session."""
+    """Set-up of one signer."""
 
     share: Annotated[KeyShare, SHARE]
     presignature: Annotated[Presignature, SelfContained(Presignature)]
     finisher: Annotated[PartyId, U16]
     message_hash: Annotated[bytes, BYTES32]
     rho: Annotated[bytes, BYTES32]
-    """Of the one who finishes."""
+    """Random bytes of the signer that finishes."""
     path: Annotated[Path, PATH] = ()
-    """Of the child key to sign with; empty: the key itself."""
+    """Path of the child key to sign with; empty: the key itself."""
 
     @property
     def public_key(self) -> Point:
-        """What the signature is to be valid under: pk + tau * G."""
-        return self.share.record.at(self.path)[0]
+        """Public key that the signature is to be valid under: pk + tau * G."""
+        return self.share.record.derive(self.path)[0]
 
     @property
     def tau(self) -> Scalar:
-        """How far that is from the key itself."""
-        return self.share.record.at(self.path)[1]
+        """tau: difference between that key and pk."""
+        return self.share.record.derive(self.path)[1]
 
     def request(self) -> bytes:
         """Digest of everything the signers must agree on beforehand."""
@@ -72,7 +72,7 @@ class PresignedSetup(Message):
 
 @dataclass(frozen=True)
 class Finished:
-    """Kept from round 2 by those who answer, from round 3 by the one who finishes."""
+    """State kept from round 2 by signers that answer, from round 3 by the one that finishes."""
 
     R: Secp256k1Point
     """R'."""
@@ -82,7 +82,7 @@ class Finished:
 
 
 def round_1_open(view: View[PresignedSetup], keep: None, inbox: Inbox) -> RoundOutput:
-    """Use the presignature up; show the others who answer what re-randomises the nonce."""
+    """Use the presignature up; open rho_i to the other signers that answer."""
     setup = view.setup
     presignature = setup.presignature
     if view.recall is None:  # a stored session goes on with what it has taken
@@ -95,7 +95,7 @@ def round_1_open(view: View[PresignedSetup], keep: None, inbox: Inbox) -> RoundO
 
 
 def round_2_answer(view: View[PresignedSetup], keep: None, inbox: Inbox) -> RoundOutput:
-    """Who answers: w_i and u'_i, for this request only."""
+    """Compute w_i and u'_i for this request only, as a signer that answers."""
     setup = view.setup
     if view.me == setup.finisher:
         return RoundOutput()
@@ -105,7 +105,7 @@ def round_2_answer(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Roun
     _check_opened(setup, inbox.received(Open))
     # COMPUTE
     with view.step("delta, R', w_i, u'_i"):
-        moved = _moved(setup, {j: message.rho_i for j, message in opened.items()})
+        moved = _rerandomise(setup, {j: message.rho_i for j, message in opened.items()})
         w_i, u_i = moved.share
     # KEEP, SEND
     answer = Answer(setup.request(), w_i, u_i, presignature.rho_i, presignature.blinding)
@@ -113,7 +113,7 @@ def round_2_answer(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Roun
 
 
 def round_3_finish(view: View[PresignedSetup], keep: Finished | None, inbox: Inbox) -> RoundOutput:
-    """Who finishes: assemble the signature and verify it before anyone sees it."""
+    """Assemble the signature and verify it before anyone sees it, as the signer that finishes."""
     setup = view.setup
     if view.me != setup.finisher:
         return RoundOutput(keep=keep)
@@ -122,7 +122,7 @@ def round_3_finish(view: View[PresignedSetup], keep: Finished | None, inbox: Inb
     _check_opened(setup, answers)
     # COMPUTE
     with view.step("delta, R', w_i, u'_i"):
-        moved = _moved(setup, {j: message.rho_i for j, message in answers.items()})
+        moved = _rerandomise(setup, {j: message.rho_i for j, message in answers.items()})
     # CHECK, COMPUTE
     with view.step("assemble and verify"):
         signature = assemble(
@@ -137,7 +137,7 @@ def round_3_finish(view: View[PresignedSetup], keep: Finished | None, inbox: Inb
 
 
 @dataclass(frozen=True)
-class _Moved:
+class _Rerandomised:
     """The nonce after re-randomisation, and this signer's share of the signature."""
 
     R: Secp256k1Point
@@ -146,8 +146,8 @@ class _Moved:
     """w_i, u'_i."""
 
 
-def _moved(setup: PresignedSetup, opened: Mapping[PartyId, bytes]) -> _Moved:
-    """What follows from the request and all rho_j: each signer computes it for itself.
+def _rerandomise(setup: PresignedSetup, opened: Mapping[PartyId, bytes]) -> _Rerandomised:
+    """Compute the nonce and this signer's share of s from the request and all rho_j.
 
     Raises:
         CheckFailed: DEGENERATE_NONCE.
@@ -156,11 +156,11 @@ def _moved(setup: PresignedSetup, opened: Mapping[PartyId, bytes]) -> _Moved:
     delta = steps.shift(setup.request(), opened)
     R, r_x = steps.rerandomise(presignature.R, delta)
     m = message_scalar(setup.message_hash)
-    return _Moved(R, r_x, steps.signature_share(presignature, m, r_x, delta, setup.tau))
+    return _Rerandomised(R, r_x, steps.signature_share(presignature, m, r_x, delta, setup.tau))
 
 
 def _check_opened(setup: PresignedSetup, messages: Mapping[PartyId, Open | Answer]) -> None:
-    """Everybody speaks of our request, and opens what it was bound to before there was one.
+    """Check that messages are about our request, and open the commitments made in presigning.
 
     Raises:
         CheckFailed: SESSION_MISMATCH, which blames nobody; COMMITMENT_OPENING, naming the sender.

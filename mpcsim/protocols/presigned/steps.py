@@ -4,8 +4,8 @@ Symbols as in ``ecdsa.steps``, and
 
 ==============  ===================================================================
 rho_i           random bytes of signer i: committed to in presigning, or fresh
-delta           what the nonce is moved by: a hash of everything, all rho_i included
-tau             what the key is moved by: the tweak of a derived key; 0 for the key itself
+delta           shift of the nonce: a hash of everything, all rho_i included
+tau             shift of the key: the tweak of a derived key; 0 for the key itself
 R', r', r'_x    the nonce point R + delta * G, its discrete log, its x coordinate
 u', v'          r' * phi and (sk + tau) * phi
 ==============  ===================================================================
@@ -34,12 +34,12 @@ def request(
     message_hash: bytes,
     rho: bytes,
 ) -> bytes:
-    """Digest of all that was agreed before anybody answered.
+    """Return the digest of all that was agreed before any signer answered.
 
     Args:
-        path: of the derived key; empty for the key itself.
-        pk: what the signature is to be valid under: the derived key.
-        rho: of the one who finishes.
+        path: path of the derived key; empty for the key itself.
+        pk: key that the signature is to be valid under: the derived key.
+        rho: random bytes of the signer that finishes.
     """
     return tagged_hash(
         Tag.PRESIGNED,
@@ -56,11 +56,11 @@ def request(
 
 
 def shift(request: bytes, opened: Mapping[PartyId, bytes]) -> Scalar:
-    """delta.
+    """Return delta, the shift of the nonce.
 
     Args:
-        request: the digest that ``request`` gives.
-        opened: rho_j of all who answer.
+        request: digest that ``request`` returns.
+        opened: rho_j of all signers that answer.
 
     Spec: GS21 | re-randomised presignatures | delta
     Differs: the paper draws delta once the request is there; here it is a random oracle's answer on
@@ -89,7 +89,7 @@ def signature_share(
 ) -> tuple[Scalar, Scalar]:
     """(w_i, u'_i): u'_i = u_i + delta * phi_i, v'_i = v_i + tau * phi_i, w_i from these.
 
-    They are linear in r and sk, so what moves these needs no other signer.
+    u_i and v_i are linear in r and sk, so shifting r and sk takes no other signer.
 
     Args:
         m: the hash of the message, as a scalar.

@@ -14,15 +14,15 @@ Two phases, so that no crash leaves fewer than t matching shares:
   messages of the same batch go out.
 * ``Done``: every receiver has confirmed that it is prepared. Only now may the old share go.
 
-Whoever is done has proof that everybody is prepared; so nobody drops the old epoch unless everybody
-holds the new one. What follows for the caller:
+A party that is done has proof that all are prepared; so no party drops the old epoch unless all
+hold the new one. Duties of the caller:
 
 * A run that ends before ``Prepared`` here (abort, crash, timeout) can be rolled back: nobody is
   done. A dealer that receives nothing is past that point once it has dealt.
 * After ``Prepared`` keep both shares until ``Done``, whatever happens, an abort included
   (``Aborted.prepared``): another party may be done. Resume from the snapshot and deliver its
   outputs again; a peer's report of an abort no longer ends the run (``Waiting.gave_up``).
-* Whoever is done keeps its snapshot until the others are done, too: they may need its
+* A party that is done keeps its snapshot until the others are done, too: they may need its
   confirmation once more.
 * One open resharing per key and party. Two that run at once from the same epoch could each finish
   at other parties last, and leave nobody with matching shares.
@@ -64,10 +64,10 @@ from mpcsim.protocols.reshare.rounds import ROUNDS
 
 @wire
 class ReshareSetup(DealingSetup):
-    """What one party brings to a resharing."""
+    """Set-up of one party of a resharing."""
 
     record: Annotated[PublicKeyRecord, RECORD]
-    """The key as it is now."""
+    """Present record of the key."""
     dealer_ids: Annotated[tuple[PartyId, ...], Seq(U16)]
     receiver_ids: Annotated[tuple[PartyId, ...], Seq(U16)]
     threshold: Annotated[int, U16]
@@ -107,7 +107,8 @@ class ReshareSetup(DealingSetup):
         return lambda_i * self.share.secret_share
 
     def check_constant_term(self, dealer: PartyId, C_0: Point) -> None:
-        """C_{l,0} = lambda_l * X_l; with all dealers honest in this, the key stays the same."""
+        """Check C_{l,0} = lambda_l * X_l; with all dealers honest in this, the key stays the
+        same."""
         lambda_l = lagrange_coefficient(self.group, dealer, self.dealers)
         check(
             lambda_l * self.record.public_shares[dealer] == C_0,
@@ -116,23 +117,24 @@ class ReshareSetup(DealingSetup):
         )
 
     def check_public_key(self, Y: Point) -> None:
-        """The key is still the same (which follows, if the record we started from is sound)."""
+        """Check that the key is still the same (which follows if the old record is sound)."""
         check(self.record.public_key == Y, Reason.PUBLIC_KEY_MISMATCH)
 
     @property
     def old_chain_code(self) -> bytes | None:
-        """The same key has the same children."""
+        """Chain code of the key, which keeps its children."""
         return self.record.chain_code
 
     def old_pair_secret(self, peer: PartyId) -> bytes:
-        """Between dealers: whoever carries the messages cannot step in between."""
+        """Return the pair secret of two dealers; with it the transport cannot impersonate
+        either."""
         if self.share is None or peer not in self.dealers or peer not in self.share.peers:
             return b""
         return self.share.peers[peer].pair_secret
 
 
 def check_setup(agreed: ReshareSetup, me: PartyId) -> None:
-    """Everything that can be wrong before a session begins.
+    """Check a set-up for everything that can be wrong before a session begins.
 
     Raises:
         UsageError: an inconsistent record, too few or unknown dealers, unsorted or duplicate
@@ -179,13 +181,13 @@ def setup(
     threshold: int | None = None,
     scheme: str | Mta | None = None,
 ) -> ReshareSetup:
-    """A checked set-up; everything but ``share`` must be the same at all parties.
+    """Return a checked set-up; everything but ``share`` must be the same at all parties.
 
     Args:
         record: the public record of the key.
         dealers: t or more holders who deal from their old shares.
         share: this party's old share; needed if it deals.
-        receivers: who gets a new share; the present holders by default.
+        receivers: parties that get a new share; the present holders by default.
         threshold: the new threshold; the present one by default.
         scheme: multiplication scheme to set up, as for key generation.
 
@@ -224,7 +226,7 @@ def party(
     rng: Rng | None = None,
     listener: Listener = silent,
 ) -> Party[ReshareSetup, KeyShare | None]:
-    """One party of a resharing; its result is its new ``KeyShare``, None for a pure dealer.
+    """Return one party of a resharing; its result is its new ``KeyShare``, None for a pure dealer.
 
     Raises:
         UsageError: ``me`` takes no part, or deals without its old share (or with another's).

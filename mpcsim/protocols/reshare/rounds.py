@@ -26,7 +26,7 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 
 @dataclass(frozen=True)
 class AfterPrepare:
-    """Kept from round 4."""
+    """State kept from round 4."""
 
     transcript: bytes
     record: PublicKeyRecord
@@ -38,7 +38,7 @@ def _confirmation(transcript: bytes, record: PublicKeyRecord) -> bytes:
 
 
 def round_4_prepare(view: View[DealingSetup], keep: AfterDeal, inbox: Inbox) -> RoundOutput:
-    """Check the dealt shares; hold the new share, and say so to everyone."""
+    """Check the dealt shares, keep the new share, and confirm that to everyone."""
     # CHECK, COMPUTE
     record = new_record(view, keep)
     view.setup.check_public_key(record.public_key)
@@ -55,7 +55,7 @@ def round_4_prepare(view: View[DealingSetup], keep: AfterDeal, inbox: Inbox) -> 
 
 
 def round_5_activate(view: View[DealingSetup], keep: AfterPrepare, inbox: Inbox) -> RoundOutput:
-    """Everyone who should hold a new share does: the old ones may go."""
+    """Check that every receiver holds its new share: the old ones may go."""
     # CHECK
     expected = _confirmation(keep.transcript, keep.record)
     for j, message in inbox.received(Confirm).items():

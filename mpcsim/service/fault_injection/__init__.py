@@ -1,32 +1,42 @@
-"""Switches for people who develop against the service: break it on purpose, and mend it again.
+"""Fault injection for people who develop against the service: break it on purpose, and mend it.
 
-``table`` has them all, as data. ``switchboard`` throws them: it is where the processes were started
-(``mpcsim serve --control``, or a test), and speaks to each over the line that is its standard input
-(``child``). ``app`` is the HTTP interface in front of it, ``client`` the other end of that.
+``commands`` lists all commands as data. ``controller`` carries them out: it lives where the
+processes were started (``mpcsim serve --control``, or a test), and speaks to each over the socket
+that is its standard input (``process_faults``). ``app`` is the HTTP interface in front of it,
+``client`` the other end of that.
 
-Nothing here is loaded where nobody asked for it, and no product code can be switched: a process
-that takes switches is another program (``mpcsim.cli.service.controlled``, ``node.controlled``),
-which puts them around the product: a clock that is given, a network that is there to be changed, a
-layer around the application.
+Nothing here is loaded unless asked for, and no product code can be made to fail: a process that
+accepts faults is another program (``mpcsim.cli.service.controlled``, ``node.controlled``), which
+wraps the product: a clock that is given, a network that can be changed, a layer around the
+application.
 """
 
 from mpcsim.service.fault_injection import access, app
-from mpcsim.service.fault_injection.child import Child, Expiry, Interference, begin
 from mpcsim.service.fault_injection.client import over_http
-from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
-from mpcsim.service.fault_injection.table import SWITCHES, Argument
+from mpcsim.service.fault_injection.commands import COMMANDS, Argument
+from mpcsim.service.fault_injection.controller import (
+    FaultController,
+    check_workers,
+    with_fault_injection,
+)
+from mpcsim.service.fault_injection.process_faults import (
+    FaultMiddleware,
+    ProcessFaults,
+    TokenExpiry,
+    accept_faults,
+)
 
 __all__ = [
-    "SWITCHES",
+    "COMMANDS",
     "Argument",
-    "Child",
-    "Expiry",
-    "Interference",
-    "Switchboard",
+    "ProcessFaults",
+    "TokenExpiry",
+    "FaultMiddleware",
+    "FaultController",
     "access",
     "app",
-    "begin",
+    "accept_faults",
     "check_workers",
-    "controlled",
+    "with_fault_injection",
     "over_http",
 ]

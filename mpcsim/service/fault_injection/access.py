@@ -1,4 +1,4 @@
-"""Where the switches of a service are, and the token that opens them: a file in its data folder."""
+"""Access to the control interface of a service: address and token, in a file of its data folder."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ FILE: Final = "control.json"
 
 
 @dataclass(frozen=True)
-class Access:
-    """To the switches."""
+class ControlAccess:
+    """Access to the control interface."""
 
     address: str
     token: str = field(repr=False)
 
 
 @contextmanager
-def written(data: Path, access: Access) -> Iterator[None]:
-    """In the block it is there, whole, for its owner only.
+def write_access(data: Path, access: ControlAccess) -> Iterator[None]:
+    """Write the access file, for its owner only, and delete it at the end of the block.
 
     Raises:
         UsageError: it cannot be written.
@@ -46,15 +46,15 @@ def written(data: Path, access: Access) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def read(data: Path) -> Access:
-    """Of the service that keeps its data in a folder.
+def read_access(data: Path) -> ControlAccess:
+    """Return the access of the service that keeps its data in a folder.
 
     Raises:
         UsageError: there is none.
     """
     path = data / FILE
     try:
-        return Access(**json.loads(path.read_text(encoding="utf-8")))
+        return ControlAccess(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise UsageError(
             f"no service that runs with --control keeps its data in {data} (--data names another "

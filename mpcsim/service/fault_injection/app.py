@@ -1,5 +1,5 @@
-"""The HTTP interface of the switches: ``POST /control/{switch}`` with what it is told as JSON,
-``GET /control`` for what is switched on. Every request bears the token; errors are JSON with an
+"""HTTP interface of fault injection: ``POST /control/{command}`` with its arguments as JSON,
+``GET /control`` for the faults in force. Every request bears the token; errors are JSON with an
 ``error`` member, and have their code for programs in a header (``mpcsim.service.error_codes``).
 """
 
@@ -19,10 +19,10 @@ from starlette.routing import Route
 from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding, UsageError, unknown
 from mpcsim.service.errors import BAD_REQUEST, NOT_FOUND, UNAUTHORIZED, UNAVAILABLE, Refused
-from mpcsim.service.fault_injection.conditions import NotInForce
-from mpcsim.service.fault_injection.table import SWITCHES
+from mpcsim.service.fault_injection.commands import COMMANDS
+from mpcsim.service.fault_injection.conditions import NotApplied
 from mpcsim.service.operations.supervisor import HOST
-from mpcsim.service.process.listening import ConnectionLimits, listen, options
+from mpcsim.service.process.http_limits import ConnectionLimits, listen, uvicorn_options
 from mpcsim.service.web.http import HANDLERS, App, read_body
 from mpcsim.service.web.threads import in_thread
 
@@ -31,30 +31,30 @@ MAX_BODY_BYTES: Final = 1 << 16
 
 STOPPING_S: Final = 3.0
 
-Throw = Callable[[str, object], dict[str, Any]]
-"""Throws a switch, as ``Switchboard.switch``."""
+Execute = Callable[[str, object], dict[str, Any]]
+"""Executes a command, as ``FaultController.execute``."""
 
 
-def create_app(throw: Throw, token: str) -> App:
+def create_app(execute: Execute, token: str) -> App:
     """The application."""
 
     async def status(request: Request) -> Response:
-        return await thrown(request, "status", b"")
+        return await executed(request, "status", b"")
 
-    async def switch(request: Request) -> Response:
-        name = request.path_params["switch"]
-        return await thrown(request, name, await read_body(request, MAX_BODY_BYTES))
+    async def command(request: Request) -> Response:
+        name = request.path_params["command"]
+        return await executed(request, name, await read_body(request, MAX_BODY_BYTES))
 
-    async def thrown(request: Request, name: str, body: bytes) -> Response:
-        if not _bears(request, token):
+    async def executed(request: Request, name: str, body: bytes) -> Response:
+        if not _bears_token(request, token):
             raise Refused(UNAUTHORIZED, "not the token of these switches")
-        if name not in SWITCHES:
-            raise Refused(NOT_FOUND, unknown("switch", name, SWITCHES))
+        if name not in COMMANDS:
+            raise Refused(NOT_FOUND, unknown("switch", name, COMMANDS))
         try:
-            return JSONResponse(await in_thread(throw, name, strict_json.parse(body or b"{}")))
+            return JSONResponse(await in_thread(execute, name, strict_json.parse(body or b"{}")))
         except InvalidEncoding:
             raise Refused(BAD_REQUEST, "the body is not JSON") from None
-        except NotInForce as error:
+        except NotApplied as error:
             raise Refused(UNAVAILABLE, str(error)) from None
         except UsageError as error:
             raise Refused(BAD_REQUEST, str(error)) from None
@@ -66,15 +66,15 @@ def create_app(throw: Throw, token: str) -> App:
     return App(
         routes=[
             Route("/control", status, methods=["GET"]),
-            Route("/control/{switch}", switch, methods=["POST"]),
+            Route("/control/{command}", command, methods=["POST"]),
         ],
         exception_handlers={**HANDLERS, Refused: refused},
     )
 
 
 @contextmanager
-def served(throw: Throw, token: str, port: int) -> Iterator[None]:
-    """In the block the interface is served, on this machine's loopback alone.
+def serve_control(execute: Execute, token: str, port: int) -> Iterator[None]:
+    """Serve the control interface during the block, on this machine's loopback alone.
 
     Raises:
         UsageError: the port is taken.
@@ -86,8 +86,8 @@ def served(throw: Throw, token: str, port: int) -> Iterator[None]:
     with socket as listening:
         server = uvicorn.Server(
             uvicorn.Config(
-                create_app(throw, token),
-                **options(ConnectionLimits()),
+                create_app(execute, token),
+                **uvicorn_options(ConnectionLimits()),
                 log_config=None,
                 log_level="warning",
                 timeout_graceful_shutdown=1,
@@ -101,10 +101,10 @@ def served(throw: Throw, token: str, port: int) -> Iterator[None]:
             yield
         finally:
             server.should_exit = True
-            thread.join(STOPPING_S)  # a switch under way may take longer
+            thread.join(STOPPING_S)  # a running command may take longer
 
 
-def _bears(request: Request, token: str) -> bool:
-    """Whether a request shows the token, compared in constant time."""
+def _bears_token(request: Request, token: str) -> bool:
+    """Return whether a request shows the token, compared in constant time."""
     shown = request.headers.get("authorization", "").encode()
     return hmac.compare_digest(shown, f"Bearer {token}".encode())

@@ -1,4 +1,4 @@
-"""The switches as methods, over HTTP or where the service was started itself.
+"""Commands of fault injection as methods, over HTTP or where the service was started itself.
 
 What a method returns can be undone: by its ``undo``, or at the end of a ``with``::
 
@@ -19,21 +19,21 @@ from typing import Any, Final, Literal
 import httpx
 
 from mpcsim.errors import UsageError
-from mpcsim.service.fault_injection.access import Access, read
-from mpcsim.service.fault_injection.conditions import NotInForce
+from mpcsim.service.fault_injection.access import ControlAccess, read_access
+from mpcsim.service.fault_injection.conditions import NotApplied
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.scenario import Scenario
 
 PATIENCE_S: Final = 600.0
-"""How long a switch may take."""
+"""Seconds that a command may take."""
 
 Part = Literal["operator", "institution", "gateway", "node"]
-Throw = Callable[[str, dict[str, Any]], dict[str, Any]]
+Execute = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Switched:
-    """A switch that is in force; a context manager that undoes it."""
+class ActiveFault:
+    """Fault that is in force; a context manager that undoes it."""
 
     undo: Callable[[], object]
 
@@ -51,41 +51,44 @@ class Switched:
 
 @dataclass(frozen=True)
 class Control:
-    """The switches of a service (``mpcsim.service.fault_injection.table``). Every method raises
-    ``UsageError`` for what makes no sense, and ``NotInForce`` if a process does not do it."""
+    """Commands of fault injection for a service (``mpcsim.service.fault_injection.commands``).
 
-    throw: Throw = field(repr=False)
-    """From a switch's name and what it is told to what it answers."""
+    Every method raises ``UsageError`` for impossible arguments, and ``NotApplied`` if a process
+    does not carry it out.
+    """
 
-    def down(self, part: Part) -> Switched:
+    execute: Execute = field(repr=False)
+    """Function that executes a command, from its name and arguments to its answer."""
+
+    def down(self, part: Part) -> ActiveFault:
         """Stop a process at once, and leave it so."""
-        self.throw("down", {"part": part})
-        return Switched(lambda: self.up(part))
+        self.execute("down", {"part": part})
+        return ActiveFault(lambda: self.up(part))
 
     def up(self, part: Part) -> None:
         """Start a process that is down."""
-        self.throw("up", {"part": part})
+        self.execute("up", {"part": part})
 
     def kill(self, part: Part) -> None:
         """Kill a process and start it again; returns when it answers."""
-        self.throw("kill", {"part": part})
+        self.execute("kill", {"part": part})
 
-    def slow(self, part: Part, ms: float) -> Switched:
-        """Have a process answer every request so much later."""
-        self.throw("slow", {"part": part, "ms": ms})
-        return Switched(lambda: self.throw("slow", {"part": part, "ms": 0}))
+    def slow(self, part: Part, ms: float) -> ActiveFault:
+        """Delay every answer of a process by ``ms`` milliseconds."""
+        self.execute("slow", {"part": part, "ms": ms})
+        return ActiveFault(lambda: self.execute("slow", {"part": part, "ms": 0}))
 
-    def cut(self, part: Part) -> Switched:
+    def cut(self, part: Part) -> ActiveFault:
         """Cut a process off: whoever asks it waits."""
-        self.throw("cut", {"part": part})
-        return Switched(lambda: self.mend(part))
+        self.execute("cut", {"part": part})
+        return ActiveFault(lambda: self.mend(part))
 
     def mend(self, part: Part) -> None:
         """Undo ``cut``."""
-        self.throw("mend", {"part": part})
+        self.execute("mend", {"part": part})
 
-    def network(self, under: Scenario | Network | str | os.PathLike[str] | None) -> Switched:
-        """Put a network in force, with the faults of a scenario.
+    def network(self, under: Scenario | Network | str | os.PathLike[str] | None) -> ActiveFault:
+        """Apply a network to the gateway's links, with the faults of a scenario.
 
         Args:
             under: a path is of a network or scenario file; None: as the service was started.
@@ -98,23 +101,23 @@ class Control:
                 under = Scenario.load(Path(under))
             case Network():
                 under = Scenario(under)
-        self.throw("network", {} if under is None else {"scenario": under.dumps()})
-        return Switched(lambda: self.throw("network", {}))
+        self.execute("network", {} if under is None else {"scenario": under.dumps()})
+        return ActiveFault(lambda: self.execute("network", {}))
 
-    def expire(self, times: int = 1) -> Switched:
-        """Have the next access tokens expired when the gateway issues them."""
-        self.throw("expire", {"times": times})
-        return Switched(lambda: self.throw("expire", {"times": 0}))
+    def expire(self, times: int = 1) -> ActiveFault:
+        """Make the next access tokens expired when the gateway issues them."""
+        self.execute("expire", {"times": times})
+        return ActiveFault(lambda: self.execute("expire", {"times": 0}))
 
-    def clock(self, *, hours: float = 0.0, seconds: float = 0.0) -> Switched:
-        """Have all processes look at a clock that is so much ahead of this machine's."""
-        self.throw("clock", {"seconds": hours * 3600 + seconds})
-        return Switched(lambda: self.throw("clock", {"seconds": 0}))
+    def clock(self, *, hours: float = 0.0, seconds: float = 0.0) -> ActiveFault:
+        """Move the clocks of all processes ahead of this machine's by so much."""
+        self.execute("clock", {"seconds": hours * 3600 + seconds})
+        return ActiveFault(lambda: self.execute("clock", {"seconds": 0}))
 
     def fail_next(
         self, endpoint: str, answer: int | str, times: int = 1, *, done: bool = False
-    ) -> Switched:
-        """Have the next calls of an endpoint of the node fail.
+    ) -> ActiveFault:
+        """Make the next calls of an endpoint of the node fail.
 
         Args:
             endpoint: ``sign``, for one (``ENDPOINTS``).
@@ -122,42 +125,42 @@ class Control:
             done: carry the calls out, and lose the answers.
         """
         order = {"endpoint": endpoint, "answer": str(answer)}
-        self.throw("fail", {**order, "times": times, "done": done})
-        return Switched(lambda: self.throw("fail", {**order, "times": 0}))
+        self.execute("fail", {**order, "times": times, "done": done})
+        return ActiveFault(lambda: self.execute("fail", {**order, "times": 0}))
 
     def reset_users(self) -> None:
         """Empty the stores: there are no users then."""
-        self.throw("reset-users", {})
+        self.execute("reset-users", {})
 
     def demo_users(self, count: int = 3) -> list[dict[str, Any]]:
         """Users with a key on each curve: name, token, password and what was made of each key."""
-        users: list[dict[str, Any]] = self.throw("demo-users", {"count": count})["users"]
+        users: list[dict[str, Any]] = self.execute("demo-users", {"count": count})["users"]
         return users
 
     def status(self) -> dict[str, Any]:
-        """What is switched on."""
-        return self.throw("status", {})
+        """Return the faults that are in force."""
+        return self.execute("status", {})
 
     def reset(self) -> None:
         """Undo all that can be undone."""
-        self.throw("reset", {})
+        self.execute("reset", {})
 
 
 def over_http(data: Path | str) -> Control:
-    """The switches of the service that runs with ``--control`` on a data folder.
+    """Return the commands of the service that runs with ``--control`` on a data folder.
 
     Raises:
         UsageError: there is none.
     """
-    access = read(Path(data))
-    return Control(lambda name, told: _thrown(access, name, told))
+    access = read_access(Path(data))
+    return Control(lambda name, arguments: _post_command(access, name, arguments))
 
 
-def _thrown(access: Access, name: str, told: dict[str, Any]) -> dict[str, Any]:
+def _post_command(access: ControlAccess, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     try:
         answer = httpx.post(
             f"{access.address}/control/{name}",
-            json=told,
+            json=arguments,
             headers={"Authorization": f"Bearer {access.token}"},
             timeout=PATIENCE_S,
             trust_env=False,
@@ -173,4 +176,4 @@ def _thrown(access: Access, name: str, told: dict[str, Any]) -> dict[str, Any]:
     if answer.is_success:
         return document
     text = str(document.get("error"))
-    raise NotInForce(text) if answer.status_code == 503 else UsageError(text)
+    raise NotApplied(text) if answer.status_code == 503 else UsageError(text)

@@ -1,4 +1,5 @@
-"""What is said over a line: one JSON object a line, an answer for each with the same number."""
+"""Messages over a control line: one JSON object a line, and an answer with the same number for
+each."""
 
 from __future__ import annotations
 
@@ -12,25 +13,26 @@ from mpcsim.errors import UsageError
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is in force in a process until it is told otherwise; its first line says it, too."""
+    """Conditions in force in a process until others are set; the first line of its control line
+    sets them."""
 
     ahead_s: float = 0.0
-    """Of its clock."""
+    """Seconds that its clock is ahead."""
     scenario: str | None = None
     """Text of a scenario file, for the gateway; None: as it was started."""
     delay_ms: float = 0.0
-    """Of every request."""
+    """Delay of every request."""
     cut: bool = False
-    """Nothing gets in or out."""
+    """Whether the process is cut off: nothing gets in or out."""
 
 
 AS_STARTED = Conditions()
 
 
-class NotInForce(UsageError):
-    """A process has not done what it was told, or not in time."""
+class NotApplied(UsageError):
+    """A process has not carried out a command, or not in time."""
 
 
-def line(number: int, do: str, what: Mapping[str, Any]) -> bytes:
-    """What a process is to do."""
+def command_line(number: int, do: str, what: Mapping[str, Any]) -> bytes:
+    """Return the line that tells a process to do something."""
     return json.dumps({"number": number, "do": do, **what}).encode() + b"\n"

@@ -15,7 +15,7 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway.registry import Credentials, Registry
-from mpcsim.service.operations.data_folder import claimed, store_file
+from mpcsim.service.operations.data_folder import claim_folder, store_file
 from mpcsim.service.operations.supervisor import access_token
 from mpcsim.service.storage.database import REGISTRY
 
@@ -24,7 +24,7 @@ KEPT: Final = frozenset({"secrets", "earlier_signing_keys", "deployment"})
 CALLING_S: Final = 60.0
 
 
-def empty(data: Path) -> None:
+def empty_stores(data: Path) -> None:
     """Empty the stores of services that do not run: what is left of them is who they are.
 
     Raises:
@@ -33,7 +33,7 @@ def empty(data: Path) -> None:
     roles = [REGISTRY, *(ROLES[party] for party in MPC_NODES)]
     with ExitStack() as claims:
         for role in roles:
-            claims.enter_context(claimed(data / role))
+            claims.enter_context(claim_folder(data / role))
         for role in roles:
             _empty(store_file(data, role))
 
@@ -54,13 +54,13 @@ def _empty(path: Path) -> None:
         raise UsageError(f"{path}: {error}") from None
 
 
-def credentials(data: Path) -> Credentials:
-    """What callers log in with."""
+def read_credentials(data: Path) -> Credentials:
+    """Return the API key and secret with which callers log in."""
     with closing(Registry(store_file(data, REGISTRY))) as registry:
         return registry.credentials()
 
 
-def demo(data: Path, gateway: str, node: str, count: int) -> list[dict[str, Any]]:
+def make_demo_users(data: Path, gateway: str, node: str, count: int) -> list[dict[str, Any]]:
     """Users with a key on each curve, made through the API as any backend does.
 
     One who has a key already gets a new share of it.
@@ -72,7 +72,7 @@ def demo(data: Path, gateway: str, node: str, count: int) -> list[dict[str, Any]
     Raises:
         UsageError: a call fails; the users before that one are there.
     """
-    known = credentials(data)
+    known = read_credentials(data)
     made = []
     for number in range(1, count + 1):
         name, password = f"demo-{number}", SystemRng().bytes(8).hex()

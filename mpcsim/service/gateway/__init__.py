@@ -1,13 +1,13 @@
-"""The gateway between REST nodes and both MPC nodes: it routes, and is believed by nobody.
+"""Gateway between REST nodes and both MPC nodes: routes and coordinates, and is never believed.
 
 Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``mpc_node``. In reading order:
 
-- ``registry``: which keys there are (SQLite); ``links``: the connections to both MPC nodes
-- ``sessions``: open sessions, whose turn it is for a key, the messages carried
-- ``activation``: two-phase commit of a new key, votes, suspensions
-- ``fitting``, ``diagnosis``: whether the three stores belong together, and what to do if not
-- ``introduction``: both MPC nodes introduced to each other; ``limits``: how often a user may ask
-- ``gateway``: all of it, by verb; ``api``: HTTP in front of it
+- ``registry``: users and registered keys (SQLite); ``links``: connections to both MPC nodes
+- ``sessions``: life cycle of sessions, places and queues, routing of messages
+- ``activation``: two-phase commit of a new key; suspensions
+- ``store_consistency``, ``diagnosis``: do the three stores belong together, and what helps
+- ``introduction``: both MPC nodes introduced to each other; ``limits``: rate limits of users
+- ``gateway``: the verbs; ``api``: HTTP in front of them
 """
 
 from mpcsim.service.gateway.diagnosis import Finding, Problem, ProblemKind

@@ -37,8 +37,8 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway import store_consistency
 from mpcsim.service.gateway.activation.decision import Decision
 from mpcsim.service.gateway.registry import RegisteredKey
-from mpcsim.service.rpc.standing import ACTIVE, VOTED, Holding, Standing
-from mpcsim.service.rpc.statements import SignedRecord, Testimony
+from mpcsim.service.rpc.activation_messages import ACTIVE, VOTED, ActivationState, ShareInfo
+from mpcsim.service.rpc.statements import ReconciliationStatement, SignedRecord
 from mpcsim.service.storage.database import REGISTRY, file_of
 
 _REPAIR: Final = "mpcsim doctor --repair has it follow them"
@@ -64,7 +64,7 @@ class ProblemKind(Enum):
 
 
 BOTH_RESTORED: Final = 2
-"""``Testimony.restored`` of a store that was restored with ``--other-restored-too``."""
+"""``ReconciliationStatement.restored`` of a store restored with ``--other-restored-too``."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +81,17 @@ class NodeStatement:
     """Signed statement of an MPC node about a key, its signature already verified."""
 
     identity: bytes
-    statement: Testimony
+    statement: ReconciliationStatement
     seal_number: int | None = None
     """Number of the node's seal key, from its hello; None: not known."""
 
-    def share_inventory(self) -> Iterator[Holding]:
+    def share_inventory(self) -> Iterator[ShareInfo]:
         """Return the node's shares that are in force, or have been voted for."""
-        said = self.statement
-        for state, held in ((ACTIVE, said.active), (VOTED, said.voted)):
+        node = self.statement
+        for state, held in ((ACTIVE, node.active), (VOTED, node.voted)):
             if held is not None:
-                at = said.user_id, said.curve_name
-                yield Holding(held.epoch.hex(), *at, held.public_key, state, held.number)
+                at = node.user_id, node.curve_name
+                yield ShareInfo(held.epoch.hex(), *at, held.public_key, state, held.number)
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ class Finding:
 def diagnose(case: Case) -> Finding:
     """Compare the statements about a key."""
     statements = {
-        party: said for party, said in case.nodes.items() if isinstance(said, NodeStatement)
+        party: node for party, node in case.nodes.items() if isinstance(node, NodeStatement)
     }
-    problems = [said for said in case.nodes.values() if isinstance(said, Problem)]
+    problems = [node for node in case.nodes.values() if isinstance(node, Problem)]
     mismatches = [
         _identity_mismatch(party, party in case.empty)
         for party in _identity_mismatches(case, statements)
@@ -145,7 +145,7 @@ def diagnose(case: Case) -> Finding:
     newer = decision.record_to_store if len(statements) == len(MPC_NODES) else None
     key = store_consistency.KnownKey(
         _key_after_repair(case, newer),
-        {party: list(said.share_inventory()) for party, said in statements.items()},
+        {party: list(node.share_inventory()) for party, node in statements.items()},
     )
     in_force = key.registered.key_id if key.registered else None
     if mismatches or not _is_active_at_both(newer, statements):
@@ -168,13 +168,13 @@ def diagnose(case: Case) -> Finding:
 def _decision_of(case: Case, statements: Mapping[PartyId, NodeStatement]) -> Decision:
     """Return which shares are in force, from the statements alone: nothing is asked."""
     identities = identities_in(case.registered) | {
-        party: said.identity for party, said in statements.items()
+        party: node.identity for party, node in statements.items()
     }
     decision = Decision(case.user_id, case.curve, identities, case.registered, aborting=False)
-    for party, said in statements.items():
+    for party, node in statements.items():
         decision.take_state(
             party,
-            Standing(said.statement.active, said.statement.voted),
+            ActivationState(node.statement.active, node.statement.voted),
         )
     return decision
 
@@ -183,7 +183,7 @@ def _is_active_at_both(
     newer: SignedRecord | None, statements: Mapping[PartyId, NodeStatement]
 ) -> bool:
     """Return whether every node says that these shares are in force."""
-    active = [said.statement.active for said in statements.values()]
+    active = [node.statement.active for node in statements.values()]
     return newer is not None and all(
         held is not None and held.epoch == newer.record.epoch for held in active
     )
@@ -216,14 +216,14 @@ def _identity_mismatches(case: Case, statements: Mapping[PartyId, NodeStatement]
     records = [dict(case.identities), identities_in(case.registered)]
     records += [
         dict(held.record.record.identities)
-        for said in statements.values()
-        for held in (said.statement.active, said.statement.voted)
+        for node in statements.values()
+        for held in (node.statement.active, node.statement.voted)
         if held is not None
     ]
     return [
         party
-        for party, said in statements.items()
-        if any(record.get(party, said.identity) != said.identity for record in records)
+        for party, node in statements.items()
+        if any(record.get(party, node.identity) != node.identity for record in records)
     ]
 
 
@@ -246,25 +246,25 @@ def _unmerged_problems(
 ) -> Iterator[tuple[Problem, bool]]:
     """Yield each store that was restored and has not merged this key since, and whether that
     blocks the key: usually the next use merges it."""
-    for party, said in statements.items():
+    for party, node in statements.items():
         (other,) = set(MPC_NODES) - {party}
-        if not said.statement.restored:
+        if not node.statement.restored:
             continue
         text = (
             f"the {ROLES[party]}'s store was put back, and has not heard from the {ROLES[other]} "
             "what has become of this key since"
         )
-        advice, blocks_key = _merge_advice(said, other, statements.get(other))
+        advice, blocks_key = _merge_advice(node, other, statements.get(other))
         yield Problem(ProblemKind.UNMERGED, text, advice), blocks_key
 
 
 def _merge_advice(
-    said: NodeStatement, other: PartyId, witness: NodeStatement | None
+    node: NodeStatement, other: PartyId, witness: NodeStatement | None
 ) -> tuple[str, bool]:
     """Return how a restored store can merge a key, and whether something blocks that."""
     if witness is None:
         return f"start the {ROLES[other]}: without it, the key cannot be used", True
-    both = {said.statement.restored, witness.statement.restored}
+    both = {node.statement.restored, witness.statement.restored}
     if witness.statement.restored and BOTH_RESTORED not in both:
         return (
             "so was the other's, and neither can tell: put back the newer backup of one of the two "
@@ -272,7 +272,7 @@ def _merge_advice(
             True,
         )
     voted = witness.statement.voted
-    if voted is not None and voted.epoch.hex() not in {h.key_id for h in said.share_inventory()}:
+    if voted is not None and voted.epoch.hex() not in {h.key_id for h in node.share_inventory()}:
         return (
             f"the {ROLES[other]} has voted for newer shares, as this one may have, too: recover "
             "the key",
@@ -317,10 +317,10 @@ def _share_problems(
     wanted, both = key.registered, len(statements) == len(MPC_NODES)
     if not both and (wanted is None or wanted.damaged or _has_newer_share(statements, wanted)):
         return  # one node alone cannot say which shares are in force
-    found = {party: _state_of_registered_share(said, wanted) for party, said in statements.items()}
+    found = {party: _state_of_registered_share(node, wanted) for party, node in statements.items()}
     states = {*found.values()}
     if wanted is None:
-        settled = not any(said.statement.active for said in statements.values())
+        settled = not any(node.statement.active for node in statements.values())
     else:
         settled = states <= {ACTIVE} and _is_signed_by_both(wanted, decision)
     if settled:
@@ -343,13 +343,13 @@ def _share_problems(
 
 def _has_newer_share(statements: Mapping[PartyId, NodeStatement], wanted: RegisteredKey) -> bool:
     """Return whether an MPC node holds newer shares in force than the registered ones."""
-    active = [said.statement.active for said in statements.values()]
+    active = [node.statement.active for node in statements.values()]
     return any(held is not None and held.number > wanted.recoveries for held in active)
 
 
-def _state_of_registered_share(said: NodeStatement, wanted: RegisteredKey | None) -> str | None:
+def _state_of_registered_share(node: NodeStatement, wanted: RegisteredKey | None) -> str | None:
     """Return the state in which a node holds the registered share; None: it does not."""
-    for holding in said.share_inventory():
+    for holding in node.share_inventory():
         if wanted is not None and holding.key_id == wanted.key_id:
             return holding.state if holding.public_key == wanted.public_key else None
     return None
@@ -363,7 +363,7 @@ def _is_signed_by_both(wanted: RegisteredKey, decision: Decision) -> bool:
 def _lone_vote(
     statements: Mapping[PartyId, NodeStatement], wanted: RegisteredKey | None
 ) -> Problem:
-    voters = [ROLES[party] for party, said in statements.items() if said.statement.voted]
+    voters = [ROLES[party] for party, node in statements.items() if node.statement.voted]
     who = " and ".join(f"the {role}" for role in voters)
     again = "recovery" if wanted else "generation"
     return Problem(
@@ -386,11 +386,11 @@ def _seal_key_problems(
     statements: Mapping[PartyId, NodeStatement], in_force: str | None
 ) -> Iterator[Problem]:
     """Yield MPC nodes that cannot open what was sealed to them when the shares were made."""
-    for party, said in statements.items():
-        held = said.statement.active
-        if said.seal_number is None or held is None or held.epoch.hex() != in_force:
+    for party, node in statements.items():
+        held = node.statement.active
+        if node.seal_number is None or held is None or held.epoch.hex() != in_force:
             continue
-        if held.record.seal_numbers.get(party) != said.seal_number:
+        if held.record.seal_numbers.get(party) != node.seal_number:
             yield Problem(
                 ProblemKind.SEAL_KEY_LOST,
                 f"the {ROLES[party]} has lost the seal key that this key's secret_store is sealed"
@@ -404,8 +404,8 @@ def _suspension_problems(
 ) -> Iterator[Problem]:
     where = [
         ROLES[party]
-        for party, said in statements.items()
-        if in_force in {epoch.hex() for epoch in said.statement.suspended}
+        for party, node in statements.items()
+        if in_force in {epoch.hex() for epoch in node.statement.suspended}
     ]
     if in_force in case.suspended:
         where.insert(0, REGISTRY)

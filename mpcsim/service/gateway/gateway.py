@@ -1,7 +1,8 @@
-"""What a node may ask the gateway for: it reads a body, and asks the others.
+"""Verbs of the gateway: each reads a REST node's body, checks it, and asks the MPC nodes.
 
-``sessions`` keeps the books, ``routing`` carries messages, ``activation`` decides which key is in
-force.
+``generate``, ``recover``, ``sign`` open a session (``sessions``), ``exchange`` carries its messages
+(``routing``), ``activate`` puts its key in force (``activation``). ``open`` opens a vault,
+``presigned`` signs with a presignature: neither has a session.
 """
 
 from __future__ import annotations
@@ -21,41 +22,41 @@ from mpcsim.service.errors import (
     SIGNING,
     LinkFailed,
     Refused,
-    do_not_fit,
+    gateway_starting,
+    key_already_active,
     key_exists,
-    made_already,
+    key_recovered_meanwhile,
     no_such_key,
     no_such_user,
     not_authentic,
-    recovered_meanwhile,
-    starting,
+    stores_inconsistent,
 )
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.gateway.activation.attestations import Attestations
 from mpcsim.service.gateway.activation.suspensions import Suspensions
 from mpcsim.service.gateway.introduction import NodeIntroduction
 from mpcsim.service.gateway.limits import Limit
-from mpcsim.service.gateway.links.links import Link, answered
+from mpcsim.service.gateway.links.links import Link, decode_answer
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions.routing import MessageRouter
 from mpcsim.service.gateway.sessions.sessions import CallerContext, Sessions
 from mpcsim.service.gateway.sessions.streaming import Reply, Streaming
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.session_keys import is_call_proven
+from mpcsim.service.rpc.session_keys import is_body_proven
 from mpcsim.service.rpc.tokens import Claims
-from mpcsim.service.web.entries import note
-from mpcsim.service.web.http import Incoming
-from mpcsim.service.web.threads import all_of, both
+from mpcsim.service.web.http import RequestBody
+from mpcsim.service.web.request_records import annotate_request
+from mpcsim.service.web.threads import gather_all, gather_both
 
 REQUESTS_OF_USER: Final = 128
-"""Requests of one user that are answered at a time, besides those that may wait for its keys: while
-an MPC node hangs each has a connection of the gateway's to itself, for as long as a link waits."""
+"""Concurrent requests of one user, besides those that may wait for its keys. While an MPC node
+hangs, each holds a connection of the gateway until the link's timeout."""
 
 
 @dataclass(frozen=True)
 class GatewayParts:
-    """Parts that a gateway's verbs are made of, all of them over the same links."""
+    """Parts of a gateway that its verbs use, all of them over the same links."""
 
     sessions: Sessions
     router: MessageRouter
@@ -67,7 +68,7 @@ class GatewayParts:
 
 
 class Gateway:
-    """The MPC verbs."""
+    """Gateway: answers REST nodes' requests by verb."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class Gateway:
         """
         Args:
             links: to the operator and the institution.
-            limits: of what users may ask for, by verb.
+            limits: rate limits of users, by verb.
         """
         self.registry = registry
         self.links = links
@@ -105,26 +106,26 @@ class Gateway:
 
     @property
     def verbs(self) -> frozenset[str]:
-        """What a node may ask for."""
+        """Verbs that a REST node may ask for."""
         return frozenset(self._verbs)
 
     @property
     def max_requests_of_user(self) -> int:
-        """Requests of one user that are to be answered at a time, at most."""
+        """Largest number of concurrent requests of one user."""
         # Two keys, with each of which either MPC node signs.
         return REQUESTS_OF_USER + 4 * self.sessions.queues["signing"].capacity
 
     async def hellos(self) -> dict[PartyId, wire.Hello]:
-        """Who the MPC nodes are, as far as can be found out now.
+        """Ask both MPC nodes for their hellos; the last known one stands in for a slow node.
 
         Raises:
-            LinkFailed: one has not been heard of yet, and cannot be reached.
+            LinkFailed: a node has never answered, and does not now.
         """
-        found = await all_of([link.latest_hello() for link in self.links.values()])
+        found = await gather_all([link.latest_hello() for link in self.links.values()])
         return dict(zip(self.links, found, strict=True))
 
     async def handle(self, verb: str, caller: CallerContext, data: bytes) -> bytes:
-        """Answer one request of a node; ``wire`` says what the bodies are.
+        """Answer one request of a REST node; the bodies are defined in ``rpc.wire``.
 
         Raises:
             Refused: with an HTTP status.
@@ -133,7 +134,7 @@ class Gateway:
         return await self._answer(verb, caller, data)
 
     async def _before_request(self) -> None:
-        """What is to be done before any request is answered."""
+        """Run overdue background work before a request is answered."""
         await self.introduction.ensure_introduced()
         self.suspensions.deliver()
 
@@ -145,24 +146,23 @@ class Gateway:
         return b"" if reply is None else reply.to_bytes()
 
     def can_stream(self, verb: str) -> bool:
-        """Whether bodies of a verb may go on while they come (``streaming``)."""
-        return verb == "exchange" and self._streaming.on
+        """Return whether bodies of a verb may be forwarded while they arrive (``streaming``)."""
+        return verb == "exchange" and self._streaming.is_enabled
 
     async def handle_stream(
-        self, verb: str, caller: CallerContext, body: Incoming
+        self, verb: str, caller: CallerContext, body: RequestBody
     ) -> Reply | bytes:
-        """Answer one request while its body comes, or as ``handle`` once it has come.
+        """Answer one request while its body arrives, or as ``handle`` once it is complete.
 
         Raises:
             Refused: with an HTTP status.
         """
         await self._before_request()
         reply = await self._streaming.exchange(caller, body)
-        return await self._answer(verb, caller, await body.whole()) if reply is None else reply
+        return await self._answer(verb, caller, await body.read_all()) if reply is None else reply
 
     async def suspend(self, data: bytes) -> bytes:
-        """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``); what is
-        returned says ``Suspensions.suspend``.
+        """Suspend a key, for a client that shows the tag of a session (``Suspensions.suspend``).
 
         Raises:
             Refused: with an HTTP status.
@@ -175,25 +175,26 @@ class Gateway:
             return await self.suspensions.suspend(body)
         except Refused as refused:
             if refused.status == NOT_FOUND and not self.introduction.start_is_over:
-                raise starting() from None
+                raise gateway_starting() from None
             raise
 
     async def close(self) -> None:
-        """Let go of the MPC nodes."""
-        await all_of([link.port.close() for link in self.links.values()])
+        """Close the connections to the MPC nodes."""
+        await gather_all([link.port.close() for link in self.links.values()])
 
     async def cancel_session(self, user_id: str, verb: str, data: bytes, proof: str | None) -> None:
-        """Call off the session that a body names, if it is the user's, and the caller has opened
-        it; its token has expired.
+        """Cancel the session that a body names, if it is the user's and the caller has opened it.
+
+        Called when the caller's token has expired: nobody can continue the session.
 
         Args:
             proof: as in ``CallerContext``.
         """
         session_id = data[:SESSION_ID_BYTES]
-        if is_call_proven(session_id, verb, data, proof):
+        if is_body_proven(session_id, verb, data, proof):
             await self.sessions.cancel_if_owned(user_id, session_id)
 
-    # ------------------------------------------------------------------ a key is made
+    # ------------------------------------------------------------------ keys are made
 
     async def _generate(self, caller: CallerContext, data: bytes) -> wire.Body:
         body = wire.Generate.from_bytes(data)
@@ -201,7 +202,7 @@ class Gateway:
         _check_access_token(caller.claims)
         if curve not in CURVES:
             raise Refused(BAD_REQUEST, "Invalid curve")
-        if self.registry.user(user_id) is None:  # it is older than the token
+        if self.registry.user(user_id) is None:  # the registry is older than the token
             raise no_such_user()
         named_call, idempotency_keys = caller.named_call(curve), self.activation.idempotency_keys
         idempotency_keys.check(named_call, GENERATION)
@@ -211,11 +212,11 @@ class Gateway:
                 await self._resolve(caller, curve)
             if self.registry.key(user_id, curve):
                 if idempotency_keys.in_force(named_call):
-                    raise made_already()
+                    raise key_already_active()
                 raise key_exists(curve)
         session = await self.sessions.begin(caller, body.session_id, curve, GENERATION)
 
-        def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+        def open_session(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             request = replace(body, messages=messages)
 
             def ask() -> Awaitable[bytes]:
@@ -223,8 +224,8 @@ class Gateway:
 
             return self.activation.ask_merging(party, user_id, curve, caller.times, ask)
 
-        mail, _ = await self._router.route(caller, session, body.messages, opening)
-        return wire.Mail(mail)
+        mail, _ = await self._router.route(caller, session, body.messages, open_session)
+        return wire.MessageBatch(mail)
 
     async def _recover(self, caller: CallerContext, data: bytes) -> wire.Body:
         body = wire.Recover.from_bytes(data)
@@ -240,24 +241,24 @@ class Gateway:
             await self._resolve(caller, curve)
             key = self.registry.key(user_id, curve)
             if key is None or key.record is None:
-                raise do_not_fit()
+                raise stores_inconsistent()
         session = await self.sessions.begin(caller, body.session_id, curve, RECOVERY, key.key_id)
         if not self.registry.is_present_key(user_id, key.key_id):
             self.sessions.end(session)
-            raise recovered_meanwhile()
+            raise key_recovered_meanwhile()
 
-        def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+        def open_session(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             def ask() -> Awaitable[bytes]:
                 return self.links[party].call(session.scope("recover"), body, caller.times)
 
             return self.activation.ask_merging(party, user_id, curve, caller.times, ask)
 
-        mail, begun = await self._router.route(caller, session, (), opening)
+        mail, begun = await self._router.route(caller, session, (), open_session)
         records = {p: answer.record for p, answer in begun.items() if answer.record is not None}
-        return wire.Recovering(key.record, records, mail)
+        return wire.RecoverReply(key.record, records, mail)
 
     async def _resolve(self, caller: CallerContext, curve: str) -> None:
-        """Bring to its end what was interrupted, before another key is made."""
+        """Resume an interrupted activation, before another key is made."""
         try:
             await self.activation.resolve(caller.claims.user_id, curve, caller.times)
         except LinkFailed as failure:
@@ -271,11 +272,11 @@ class Gateway:
         caller.check_session(body.session_id, "activate", data)
         return await self.activation.activate(caller, body)
 
-    # ------------------------------------------------------------------ a key is used
+    # ------------------------------------------------------------------ keys are used
 
     async def _open(self, caller: CallerContext, data: bytes) -> wire.Body:
         body = wire.OpenVault.from_bytes(data)
-        note(key_id=body.key_id)
+        annotate_request(key_id=body.key_id)
         key_id = body.key_id.hex()
         curve = self._curve_of_key(caller.claims, key_id)
         self.suspensions.check(body.key_id)
@@ -286,15 +287,17 @@ class Gateway:
             )
             for j in parties
         ]
-        asked = zip(parties, requests, strict=True)
-        halves = await all_of([self._half(caller, j, request, curve) for j, request in asked])
+        pairs = zip(parties, requests, strict=True)
+        halves = await gather_all(
+            [self._open_half(caller, j, request, curve) for j, request in pairs]
+        )
         opened = {j: half.half for j, half in zip(parties, halves, strict=True)}
-        return await self._opened(caller, key_id, curve, opened)
+        return await self._vault_opened(caller, key_id, curve, opened)
 
-    async def _half(
+    async def _open_half(
         self, caller: CallerContext, party: PartyId, request: wire.OpenHalf, curve: str
     ) -> wire.Half:
-        """Have one MPC node open its half, or the whole."""
+        """Ask one MPC node to open its half of a vault, or the whole vault."""
         key_id, scope = request.key_id, Scope("open", caller.claims.user_id, request.key_id)
 
         def ask() -> Awaitable[bytes]:
@@ -303,9 +306,9 @@ class Gateway:
         reply = await (
             self.attestations.ask_with_attestation(party, ask) if request.whole else ask()
         )
-        return answered(wire.Half, party, reply)
+        return decode_answer(wire.Half, party, reply)
 
-    async def _opened(
+    async def _vault_opened(
         self,
         caller: CallerContext,
         key_id: str,
@@ -313,7 +316,11 @@ class Gateway:
         halves: Mapping[PartyId, bytes],
         allowance: bytes | None = None,
     ) -> wire.VaultOpened:
-        """With the key's record: it may have been recovered meanwhile."""
+        """Add the key's present record, which shows the client a recovery that happened meanwhile.
+
+        Raises:
+            Refused: the key has been recovered.
+        """
         record = await self.activation.signed_record(
             caller.claims.user_id, curve, caller.times, key_id
         )
@@ -327,7 +334,7 @@ class Gateway:
         self.suspensions.check(body.key_id)
         vault = body.vault
         others: list[tuple[PartyId, wire.OpenHalf]] = []
-        if vault is not None:  # what is refused here leaves no session
+        if vault is not None:  # refused before a session is begun
             others = [
                 (party, _half_request(body.key_id, vault, party, count=body.count))
                 for party in _other_openers(vault, signer)
@@ -338,8 +345,8 @@ class Gateway:
         scope = session.scope("sign")._replace(message=body.message, path=body.path)
         own = vault and replace(vault, halves={signer: vault.halves[signer]}, proofs={})
 
-        def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
-            self.suspensions.check(body.key_id)  # it may have waited for its key
+        def open_session(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+            self.suspensions.check(body.key_id)  # the session may have waited for its key
             request = replace(body, messages=messages, vault=own)
 
             def ask() -> Awaitable[bytes]:
@@ -349,29 +356,31 @@ class Gateway:
                 self.attestations.ask_with_attestation(party, ask) if own and own.whole else ask()
             )
 
-        carrying = self._router.route(caller, session, body.messages, opening)
-        tag = self.suspensions.session_tag(wire.Occasion(user_id, body.key_id, body.session_id))
+        carrying = self._router.route(caller, session, body.messages, open_session)
+        tag = self.suspensions.session_tag(
+            wire.AbortedSession(user_id, body.key_id, body.session_id)
+        )
         if vault is None:
             mail, begun = await carrying
-            return wire.Signing(tag, mail, begun[signer].answers)
-        opening_halves = [self._half(caller, j, request, curve) for j, request in others]
+            return wire.SignReply(tag, mail, begun[signer].answers)
+        opening_halves = [self._open_half(caller, j, request, curve) for j, request in others]
         try:
-            (mail, begun), halves = await both(carrying, all_of(opening_halves))
+            (mail, begun), halves = await gather_both(carrying, gather_all(opening_halves))
             first = begun[signer]
             opened = {j: half.half for (j, _), half in zip(others, halves, strict=True)}
             opened[signer] = first.half or b""
             allowance = halves[0].allowance if halves else None
-            found = await self._opened(caller, key_id, curve, opened, allowance)
+            found = await self._vault_opened(caller, key_id, curve, opened, allowance)
         except BaseException:
-            if self.sessions.is_open(session):  # the client will not go on
+            if self.sessions.is_open(session):  # the client will not continue
                 await self.sessions.cancel([session])
             raise
-        return wire.Signing(tag, mail, first.answers, found)
+        return wire.SignReply(tag, mail, first.answers, found)
 
     async def _presigned(self, caller: CallerContext, data: bytes) -> wire.Body:
-        """No session, and no turn: whoever comes second has another presignature, or none."""
+        """Sign with a presignature. No session: a concurrent request uses another one, or none."""
         body = wire.Presigned.from_bytes(data)
-        note(key_id=body.key_id)
+        annotate_request(key_id=body.key_id)
         key_id, user_id, vault = body.key_id.hex(), caller.claims.user_id, body.vault
         curve = self._curve_of_key(caller.claims, key_id)
         signer, session_id = _signer_of(body.using.signer), body.using.rho
@@ -387,28 +396,32 @@ class Gateway:
             body.using.path,
         )
         request = replace(body, vault=own)
-        opening = _half_request(body.key_id, vault, other, body.using.hidden())
-        reply, half = await both(
+        half_request = _half_request(body.key_id, vault, other, body.using.hide())
+        reply, half = await gather_both(
             self.activation.ask_about_key(caller, signer, scope, request, curve, key_id),
-            self._half(caller, other, opening, curve),
+            self._open_half(caller, other, half_request, curve),
         )
-        answer = answered(wire.Answer, signer, reply)
+        answer = decode_answer(wire.Answer, signer, reply)
         opened = {other: half.half, signer: answer.half or b""}
-        found = await self._opened(caller, key_id, curve, opened)
-        tag = self.suspensions.session_tag(wire.Occasion(user_id, body.key_id, session_id))
-        return wire.Signing(tag, answer.messages, answer.answers, found)
+        found = await self._vault_opened(caller, key_id, curve, opened)
+        tag = self.suspensions.session_tag(wire.AbortedSession(user_id, body.key_id, session_id))
+        return wire.SignReply(tag, answer.messages, answer.answers, found)
 
-    # ------------------------------------------------------------------ both
+    # ------------------------------------------------------------------ sessions go on
 
     async def _exchange(self, caller: CallerContext, data: bytes) -> wire.Body:
         body = wire.Exchange.from_bytes(data)
         caller.check_session(body.session_id, "exchange", data)
         session = await self.sessions.find(caller.claims, body.session_id)
         mail, _ = await self._router.route(caller, session, body.messages)
-        return wire.Mail(mail)
+        return wire.MessageBatch(mail)
 
     def _curve_of_key(self, claims: Claims, key_id: str) -> str:
-        """The curve of one of the caller's keys."""
+        """Return the curve of one of the caller's keys.
+
+        Raises:
+            Refused: it is not a key of the caller, or not the one that the token is for.
+        """
         if claims.key_id in (None, key_id):
             for key in self.registry.keys(claims.user_id):
                 if key.key_id == key_id:
@@ -417,14 +430,18 @@ class Gateway:
 
 
 def _signer_of(party: int) -> PartyId:
-    """The MPC node that is to sign."""
+    """Return the MPC node that is to sign.
+
+    Raises:
+        Refused: it is no MPC node.
+    """
     if party not in MPC_NODES:
         raise Refused(BAD_REQUEST, "the signer is neither the operator nor the institution")
     return PartyId(party)
 
 
 def _other_openers(vault: wire.Vault, signer: PartyId) -> tuple[PartyId, ...]:
-    """The MPC nodes that are to open a vault, beside the one that signs."""
+    """Return the MPC nodes that open a vault besides the signing one."""
     openers = _vault_openers(vault.halves, vault.whole)
     if signer not in openers:
         raise Refused(BAD_REQUEST, "Invalid secret_store")
@@ -435,20 +452,20 @@ def _half_request(
     key_id: bytes,
     vault: wire.Vault,
     party: PartyId,
-    using: wire.HiddenUse | None = None,
+    using: wire.HiddenPresignedRequest | None = None,
     *,
     count: int = 0,
 ) -> wire.OpenHalf:
-    """What an MPC node that does not sign is asked."""
+    """Return the request to an MPC node that opens its half and does not sign."""
     half, proof = vault.halves[party], _proof_for(party, vault.proofs)
     return wire.OpenHalf(key_id, vault.reply_key, half, proof, count=count, using=using)
 
 
 def _proof_for(party: PartyId, proofs: Mapping[PartyId, wire.UseProof]) -> wire.UseProof:
-    """Return what shows an MPC node who asks.
+    """Return the proof for an MPC node that the caller holds the client's share or secret store.
 
     Raises:
-        Refused: there is nothing for it.
+        Refused: there is none for it.
     """
     if party not in proofs:
         raise not_authentic(party)
@@ -456,7 +473,11 @@ def _proof_for(party: PartyId, proofs: Mapping[PartyId, wire.UseProof]) -> wire.
 
 
 def _vault_openers(halves: Mapping[PartyId, bytes], whole: int) -> tuple[PartyId, ...]:
-    """The MPC nodes that are to open a vault: both, or one the whole."""
+    """Return the MPC nodes that open a vault: both a half each, or one the whole.
+
+    Raises:
+        Refused: the vault is not divided like that.
+    """
     parties = tuple(party for party in MPC_NODES if party in halves)
     if len(halves) != len(parties) or len(parties) != (1 if whole else len(MPC_NODES)):
         raise Refused(BAD_REQUEST, "Invalid secret_store")
@@ -464,6 +485,6 @@ def _vault_openers(halves: Mapping[PartyId, bytes], whole: int) -> tuple[PartyId
 
 
 def _check_access_token(claims: Claims) -> None:
-    """A token for one key opens its vault and signs, and does nothing else."""
+    """Refuse a token for a single key: with it a caller may open and sign, and nothing else."""
     if claims.key_id is not None:
         raise no_such_key()

@@ -25,7 +25,7 @@ from mpcsim.service.errors import UNAVAILABLE, LinkFailed, NodeFailed, Refused
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.gateway.activation.attestations import Attestations
 from mpcsim.service.gateway.links.links import Link
-from mpcsim.service.rpc import pins, wire
+from mpcsim.service.rpc import pinned_identities, wire
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.storage.database import StoreFailed
 
@@ -86,7 +86,7 @@ class NodeIntroduction:
 
     @property
     def _is_stale(self) -> bool:
-        """Whether the nodes should be introduced anew."""
+        """Whether the nodes must be introduced again."""
         if self._refusals or not self._introduced:
             return True
         return any(
@@ -112,7 +112,11 @@ class NodeIntroduction:
                     LOG.error("%s", refusal)
         identities = {party: hello.identity for party, hello in hellos.items()}
         if identities != self._introduced:
-            LOG.info("the MPC nodes, for REST nodes: %s=%s", pins.VARIABLE, pins.text(identities))
+            LOG.info(
+                "identities of the MPC nodes, for the settings of REST nodes: %s=%s",
+                pinned_identities.VARIABLE,
+                pinned_identities.format_identities(identities),
+            )
         self._introduced, self._refusals = identities, refused
 
     def check_introduced(self) -> None:

@@ -1,15 +1,14 @@
-"""How often a user may do something: so many times in a span of time, all of them at once if need
-be. Off unless a rate is given.
+"""Rate limits of users at the gateway: a token bucket for each user and limited verb.
 
-Limits are the gateway's, since there is one for all REST nodes and their processes. What it sees
-are verbs: a recovery is a ``recover``, a signature a ``sign`` or a ``presigned`` (a session that
-makes presignatures counts as one, too), and a guess at a password is an ``open``, unless the REST
-node says that it is for something else (``wire.NO_GUESS``): before a signature, or to see whether a
-share is whole. This is no protection against whoever has a token and asks the gateway
-itself: with one opened vault any number of passwords can be tried elsewhere.
+Off unless a rate is given. The limits are the gateway's, since it serves all REST nodes and their
+processes. It sees verbs: a recovery is a ``recover``, a signature a ``sign`` or a ``presigned`` (a
+session that makes presignatures counts as one, too), and a password guess is an ``open``, unless
+the REST node says that it opens the vault for something else (``wire.NO_GUESS``), such as a
+signature. This does not protect against a caller who asks the gateway itself with a token: with one
+opened vault any number of passwords can be tried elsewhere.
 
-What is refused, by this or for any other reason, does not count. Counts are in memory: a restart of
-the gateway forgets them.
+Refused requests do not count, whatever the reason. Counts are in memory: a restart of the gateway
+forgets them.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_often
+from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, rate_exceeded
 from mpcsim.service.gateway.sessions.sessions import CallerContext
 from mpcsim.service.web.user_limits import TokenBucket
 
 MAX_USERS: Final = 100_000
-"""Of whom it is known how much they have asked for, some 200 bytes each; of more, those who have
-not asked for anything the longest may do so as if they never had."""
+"""Users whose buckets are kept, some 200 bytes each; beyond, the ones idle longest get a full
+bucket."""
 MINUTE_S: Final = 60.0
 _RATE: Final = re.compile(r"(?P<count>[0-9]{1,9})(?:/(?P<seconds>[0-9]{1,9}(?:\.[0-9]{1,9})?)s?)?")
 
@@ -37,7 +36,7 @@ Verb = Callable[[CallerContext, bytes], Awaitable[Any]]
 
 @dataclass(frozen=True)
 class Rate:
-    """So many times in so many seconds."""
+    """Rate: ``count`` times in ``seconds``; all of them may come at once."""
 
     count: int
     seconds: float = MINUTE_S
@@ -48,10 +47,10 @@ class Rate:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``5``, which is a minute's, or ``5/30s``.
+        """Parse ``5`` (a minute) or ``5/30s``.
 
         Raises:
-            UsageError: it is something else.
+            UsageError: the text is no rate.
         """
         found = _RATE.fullmatch(text)
         if found is None:
@@ -63,7 +62,7 @@ class Rate:
 
 
 class Limit:
-    """One rate, for each user by itself: a bucket of ``count`` that fills up again evenly."""
+    """Rate limit of one verb: a token bucket of ``count`` for each user."""
 
     def __init__(
         self,
@@ -74,9 +73,9 @@ class Limit:
     ) -> None:
         """
         Args:
-            what: is limited, for whoever is refused.
+            what: name of what is limited, for error texts.
             clock: monotonic seconds.
-            counts: whether a request is one of those.
+            is_counted: whether a request counts against the limit.
         """
         self.what = what
         self.rate = rate
@@ -84,38 +83,38 @@ class Limit:
         self._clock = clock
         self._is_counted = is_counted
         self._full_at: OrderedDict[str, float] = OrderedDict()
-        """When a user's bucket is full again; who asked last is last. Who is not here has a full
-        one."""
+        """Time at which each user's bucket is full again, least recent user first. Users who are
+        not here have a full bucket."""
 
     def take(self, user_id: str) -> None:
-        """Count one.
+        """Take one token from a user's bucket.
 
         Raises:
-            Refused: the user has to wait; nothing is counted.
+            Refused: the bucket is empty; nothing is taken.
         """
         now, known = self._clock(), self._full_at
         while known and known[oldest := next(iter(known))] <= now:
             del known[oldest]
         full_at, wait_s = self._bucket.take(known.get(user_id, now), now)
         if wait_s > 0:
-            raise too_often(self.what, max(1, math.ceil(wait_s)))
+            raise rate_exceeded(self.what, max(1, math.ceil(wait_s)))
         known[user_id] = full_at
         known.move_to_end(user_id)
         if len(known) > MAX_USERS:
             known.popitem(last=False)
 
     def refund(self, user_id: str) -> None:
-        """What was counted last has come to nothing."""
+        """Return a user's last token: the request was refused."""
         if user_id in self._full_at:
             self._full_at[user_id] -= self._bucket.each_s
 
     @property
-    def users(self) -> int:
-        """Of whom something is known."""
+    def user_count(self) -> int:
+        """Number of users whose bucket is kept."""
         return len(self._full_at)
 
     def limit_verb(self, verb: Verb) -> Verb:
-        """A verb of the gateway, as far as it is within the limit."""
+        """Wrap a verb of the gateway so that it is refused beyond the limit."""
 
         async def limited(caller: CallerContext, data: bytes) -> Any:
             if not self._is_counted(caller):
@@ -138,7 +137,7 @@ def limits_by_verb(
     recoveries: Rate | None = None,
     signatures: Rate | None = None,
 ) -> dict[str, Limit]:
-    """Which verbs of the gateway are limited, and how.
+    """Return the limits by verb of the gateway.
 
     Args:
         clock: monotonic seconds.

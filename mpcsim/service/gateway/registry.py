@@ -1,9 +1,9 @@
-"""What the gateway itself remembers: its users, their registered keys, and its own secrets.
+"""Registry: the gateway's store of users, registered keys, suspensions and its own secrets.
 
-Of keys it remembers what both MPC nodes have signed, and would say again: a damaged record counts
-for nothing, and beside a record the other columns do not. One SQLite database, in memory or in a
-file. No share of any key is in it: those are in the MPC nodes' own stores. A method that returns
-has its change on the disk, whole; one that raises has changed nothing.
+A registered key is a record that both MPC nodes have signed; the other columns of the row only
+serve queries, and a damaged record counts for nothing. The store holds no share of any key: those
+are in the MPC nodes' own stores. It is one SQLite database, in memory or in a file. A method that
+returns has its change durably on the disk, whole; one that raises has changed nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mpcsim.ids import PartyId
 from mpcsim.service.precis import enforce_username
 from mpcsim.service.rpc.statements import KeyRecord, RecordError, SignedRecord
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
-from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage.database import (
     IN_MEMORY,
     REGISTRY,
@@ -44,15 +44,15 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 NAMED_CALLS_S: Final = 86_400.0
-"""How long a call's name is remembered after a key was last voted for under it."""
+"""Time for which an idempotency key is kept after a key was last voted for under it."""
 MAX_NAMED_CALLS: Final = 64
-"""Names of one user that are remembered at a time. A user has two keys: who names more calls a day
-is refused further names until the oldest has had its day, so that no promise is broken."""
+"""Idempotency keys of one user that are kept at a time. Further ones are refused until the oldest
+has had its day: forgetting one early would break its promise."""
 EXPIRY_MARGIN_S: Final = 5
-"""Seconds for which a signing key verifies longer than it should have to: a token may be in the
-making while the key is rotated."""
+"""Seconds for which a rotated signing key verifies beyond its last token's life: a token may be
+issued while the key is rotated."""
 MAX_VERIFIED_RECORDS: Final = 1024
-"""Records whose signatures are not verified again."""
+"""Size of the cache of records whose signatures have been verified."""
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS users (
@@ -125,40 +125,40 @@ class User:
 
 @dataclass(frozen=True)
 class RegisteredKey:
-    """A user's key on a curve; all of it is public."""
+    """Registered key of a user on a curve; all of it is public."""
 
     user_id: str
     curve: str
     key_id: str
-    """64 hex digits; a recovery changes it."""
+    """Epoch of its shares, 64 hex digits; a recovery changes it."""
     public_key: bytes
     """Compressed, in the curve's standard encoding."""
     created_at: str
-    """ISO 8601, UTC: when the key was generated. A recovery leaves it alone."""
+    """Time of the key's generation, ISO 8601, UTC; a recovery does not change it."""
     recoveries: int = field(default=0, compare=False)
-    """So far; the MPC nodes count them, too, which tells a newer store from an older one."""
+    """Number of recoveries; the MPC nodes count them, too, which shows which store is older."""
     record: bytes | None = field(default=None, compare=False, repr=False)
     """``SignedRecord.to_bytes``; None: the record has been damaged."""
     damaged: bool = field(default=False, compare=False)
-    """Whether it has."""
+    """Whether the record has been damaged."""
 
 
 class NameReused(MpcError):
-    """The user has given another call this name."""
+    """Error: the user has given another call this name."""
 
 
 class TooManyNamedCalls(MpcError):
-    """The user has used so many names that one more is not remembered."""
+    """Error: the user has used so many names that one more is not stored."""
 
     def __init__(self, wait_s: int) -> None:
         super().__init__("too many names")
         self.wait_s = wait_s
-        """Until one of them is forgotten."""
+        """Seconds until one of them is forgotten."""
 
 
 @dataclass(frozen=True)
 class NamedCall:
-    """A call that makes a key, by the name that its caller gave it."""
+    """Call that makes a key, under the name that its caller gave it (``Idempotency-Key``)."""
 
     name: str = field(repr=False)
     user_id: str
@@ -168,25 +168,25 @@ class NamedCall:
 
 @dataclass(frozen=True)
 class SuspensionNotice:
-    """What an MPC node is to be told about a key that is suspended."""
+    """Notice for one MPC node that a key is suspended, and the node's answer."""
 
-    at: Occasion
+    at: AbortedSession
     party: PartyId
-    """The MPC node."""
+    """MPC node to which the notice is sealed."""
     notice: bytes = field(repr=False)
     opened: int | None = None
-    """What it says: 1, that it opened, 0, that it did not; None before it has said so."""
+    """Answer of the node: 1, the notice opened, 0, it did not; None: no answer yet."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a caller's backend shows to get access tokens."""
+    """API key and secret with which a caller's backend gets access tokens."""
 
     api_key: str
     api_secret: str = field(repr=False)
 
     def match(self, api_key: str, api_secret: str) -> bool:
-        """Whether these are the ones, in constant time."""
+        """Return whether these are the ones, in constant time."""
         same_key = hmac.compare_digest(self.api_key.encode(), api_key.encode())
         same_secret = hmac.compare_digest(self.api_secret.encode(), api_secret.encode())
         return same_key and same_secret
@@ -194,16 +194,16 @@ class Credentials:
 
 @dataclass(frozen=True)
 class SigningKeys:
-    """What the gateway's tokens are signed with, and were."""
+    """Signing keys of the gateway's tokens: the present one, and earlier ones."""
 
     pem: str = field(repr=False)
     """Private key of new tokens. Secret."""
     earlier: tuple[Mapping[str, Any], ...] = ()
-    """Public keys of tokens that may still hold (RFC 7517), each with its end, ``exp``."""
+    """Public keys of tokens that may still be valid (RFC 7517), each with its end, ``exp``."""
 
 
 class Registry:
-    """The database. Any thread may use it; calls wait for each other.
+    """Registry database. Any thread may use it; calls wait for each other.
 
     A call that writes waits for the disk, some milliseconds: an event loop makes it in a thread.
     """
@@ -215,14 +215,14 @@ class Registry:
         rng: Rng | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Open the database, and make it first if there is none.
+        """Open the database; create it if there is none.
 
         Args:
             path: a file, or ``:memory:``.
             now: seconds since 1970 UTC.
 
         Raises:
-            UsageError: the file cannot be opened, or is something else.
+            UsageError: the file cannot be opened, or is no registry.
         """
         self._rng = rng or SystemRng()
         self._now = now
@@ -233,16 +233,16 @@ class Registry:
             raise UsageError(f"registry {error}") from error
 
     def close(self) -> None:
-        """End the use of the database."""
+        """Close the database."""
         self._database.close()
 
     @property
     def database(self) -> Database:
-        """For whoever looks at the files, not at what is in them."""
+        """Underlying database, for backups, metrics and probes."""
         return self._database
 
     def deployment(self) -> Deployment | None:
-        """What the registry is part of, if that has been written."""
+        """Return the deployment that the registry is part of, if that has been written."""
         return self._database.deployment()
 
     def join(self, deployment: Deployment) -> None:
@@ -252,18 +252,18 @@ class Registry:
     # ------------------------------------------------------------------ users
 
     def user_ids(self) -> frozenset[str]:
-        """All users."""
+        """Return the identifiers of all users."""
         return frozenset(i for (i,) in self._database.rows("SELECT user_id FROM users"))
 
     def sign_up(self, username: str, user_id: str | None = None) -> User:
-        """Make a user. Names that differ in more than their spelling are different, as in case.
+        """Create a user. Names are compared as ``enforce_username`` normalises them.
 
         Args:
-            user_id: of a user whom an earlier registry knew; a new one by default.
+            user_id: identifier of a user whom an earlier registry knew; a new one by default.
 
         Raises:
             UsageError: as from ``enforce_username``.
-            UsernameTaken: there is such a user.
+            UsernameTaken: another user has that name.
             sqlite3.IntegrityError: the identifier is another user's.
         """
         username = enforce_username(username)
@@ -278,7 +278,7 @@ class Registry:
         return user
 
     def user_by_name(self, username: str) -> User | None:
-        """The user of that name, or None.
+        """Return the user of that name, or None.
 
         Raises:
             UsageError: as from ``enforce_username``.
@@ -286,35 +286,35 @@ class Registry:
         return self._user("username", enforce_username(username))
 
     def user(self, user_id: str) -> User | None:
-        """The user with that identifier, or None."""
+        """Return the user with that identifier, or None."""
         return self._user("user_id", user_id)
 
     # ------------------------------------------------------------------ keys
 
     def keys(self, user_id: str) -> tuple[RegisteredKey, ...]:
-        """The user's keys, oldest first; none for an unknown user."""
+        """Return the user's keys, oldest first; none for an unknown user."""
         query = f"SELECT {_KEY_COLUMNS} FROM keys WHERE user_id = ? ORDER BY created_at, curve"
 
         def read() -> tuple[RegisteredKey, ...]:
             rows = self._database.rows(query, user_id)
             return tuple(_from_signed_record(RegisteredKey(*row)) for row in rows)
 
-        return self._database.at_hand(user_id, read)
+        return self._database.read_cached(user_id, read)
 
     def all_keys(self) -> list[RegisteredKey]:
-        """Those of all users, as they have been written: no signature is verified."""
+        """Return the keys of all users as stored: no signature is verified."""
         return [RegisteredKey(*r) for r in self._database.rows(f"SELECT {_KEY_COLUMNS} FROM keys")]
 
     def key(self, user_id: str, curve_name: str) -> RegisteredKey | None:
-        """The user's key on that curve, or None."""
+        """Return the user's key on that curve, or None."""
         return next((key for key in self.keys(user_id) if key.curve == curve_name), None)
 
     def is_present_key(self, user_id: str, key_id: str) -> bool:
-        """Whether that is a present key of the user: not another user's, not a retired one."""
+        """Return whether that is a present key of the user, not retired and not another user's."""
         return any(key.key_id == key_id for key in self.keys(user_id))
 
     def put(self, signed: SignedRecord) -> RegisteredKey:
-        """Remember what is in force; whoever calls has seen that both MPC nodes have signed it.
+        """Store a record that is in force; the caller has verified both MPC nodes' signatures.
 
         Raises:
             InvalidEncoding: not a public key of that curve.
@@ -350,24 +350,24 @@ class Registry:
                 " ON CONFLICT (user_id, curve) DO UPDATE SET key_id = excluded.key_id,"
                 " public_key = excluded.public_key, recoveries = excluded.recoveries,"
                 " record = excluded.record",
-                astuple(key)[:-1],  # damage is seen when it is read
+                astuple(key)[:-1],  # without ``damaged``, which is no column
             )
             cursor.execute("UPDATE named_calls SET in_force = 1 WHERE key_id = ?", (key.key_id,))
         return key
 
-    # ------------------------------------------------------------------ calls with a name
+    # ------------------------------------------------------------------ idempotency keys
 
     def is_named_call_in_force(self, named_call: NamedCall) -> bool | None:
-        """Whether a key has come into force under this name; None: none has been voted for."""
+        """Return whether a key has come into force under this name; None: none was voted for."""
         row = self._find_named_call(named_call.user_id, named_call.name)
         return None if row is None or row[0] != named_call else row[1]
 
     def check_named_call(self, named_call: NamedCall) -> None:
-        """See that ``put_named_call`` would take it.
+        """Check that ``put_named_call`` would accept a call.
 
         Raises:
             NameReused: the user has given another call this name.
-            TooManyNamedCalls: it would be one name too many.
+            TooManyNamedCalls: the user has too many names.
         """
         row = self._find_named_call(named_call.user_id, named_call.name)
         if row is not None and row[0] != named_call:
@@ -380,8 +380,7 @@ class Registry:
                 raise TooManyNamedCalls(max(1, math.ceil(others[0][0] - since)))
 
     def put_named_call(self, named_call: NamedCall, key_id: str) -> None:
-        """Remember which key is about to be voted for under a name. Names whose time is over are
-        forgotten.
+        """Store which key is about to be voted for under a name, and delete expired names.
 
         Raises:
             NameReused, TooManyNamedCalls: as from ``check_named_call``.
@@ -399,7 +398,7 @@ class Registry:
             )
 
     def _find_named_call(self, user_id: str, name: str) -> tuple[NamedCall, bool] | None:
-        """Return the call that a user has given a name to, and whether its key is in force."""
+        """Return the call that has a name, and whether its key has come into force."""
         row = self._database.row(
             "SELECT name, user_id, verb, curve, in_force FROM named_calls"
             " WHERE user_id = ? AND name = ? AND at_s > ?",
@@ -409,13 +408,13 @@ class Registry:
 
     # ------------------------------------------------------------------ suspensions
 
-    def suspend(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
-        """Remember that a key is suspended, and what its MPC nodes are to be told. What is
-        remembered of that occasion already stays as it is."""
-        self._database.urgently(lambda: self._write_suspended(at, notices))
+    def suspend(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
+        """Store a suspension with its notices, into reserved space if the disk is full. Notices of
+        that session that are stored already stay as they are."""
+        self._database.write_urgently(lambda: self._write_suspended(at, notices))
         self._database.hold_reserve()
 
-    def _write_suspended(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
+    def _write_suspended(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "INSERT OR IGNORE INTO suspensions VALUES (?, ?, ?, ?, ?, NULL, NULL)",
@@ -423,10 +422,10 @@ class Registry:
             )
 
     def suspension_notices(self) -> list[SuspensionNotice]:
-        """Everything the MPC nodes were to be told, and what they said to it."""
+        """Return the notices of all suspensions, with the MPC nodes' answers."""
         return [
             SuspensionNotice(
-                Occasion(user_id, bytes.fromhex(key_id), bytes.fromhex(session_id)), *notice
+                AbortedSession(user_id, bytes.fromhex(key_id), bytes.fromhex(session_id)), *notice
             )
             for user_id, key_id, session_id, *notice in self._database.rows(
                 "SELECT user_id, key_id, session_id, party, notice, opened FROM suspensions"
@@ -434,7 +433,7 @@ class Registry:
         ]
 
     def acknowledge(self, notice: SuspensionNotice, signature: bytes) -> None:
-        """Remember what an MPC node says to a notice, and has signed."""
+        """Store an MPC node's signed answer to a notice."""
         with self._database.transaction() as cursor:
             cursor.execute(
                 "UPDATE suspensions SET opened = ?, signature = ?"
@@ -442,8 +441,8 @@ class Registry:
                 (notice.opened, signature, *_occasion_columns(notice.at), notice.party),
             )
 
-    def lift(self, at: Occasion) -> None:
-        """Forget a suspension."""
+    def lift(self, at: AbortedSession) -> None:
+        """Delete a suspension."""
         with self._database.transaction() as cursor:
             cursor.execute(
                 "DELETE FROM suspensions WHERE user_id = ? AND key_id = ? AND session_id = ?",
@@ -453,22 +452,20 @@ class Registry:
     # ------------------------------------------------------------------ the gateway's own secrets
 
     def suspension_key(self) -> bytes:
-        """What the gateway knows its suspension tags by; the same for the database's life.
-
-        Returns:
-            32 bytes.
+        """Return the MAC key of suspension tags, 32 bytes; the same for the database's life.
 
         Raises:
-            StoreFailed: it is damaged; so do the others.
+            StoreFailed: it is damaged; as for the other secrets.
         """
         return self._secret("suspension_key", _parse_key)
 
     def signing_key(self) -> str:
-        """Private key of the gateway's tokens, PEM. Secret; the same until it is rotated."""
+        """Return the private key of the gateway's tokens, PEM; the same until it is rotated.
+        Secret."""
         return self._secret("signing_key", _parse_pem)
 
     def signing_keys(self) -> SigningKeys:
-        """That, and the public halves of those that it was before."""
+        """Return the present signing key, and the public halves of earlier ones."""
 
         def read() -> SigningKeys:
             rows = self._database.rows("SELECT jwk, ends_at FROM earlier_signing_keys")
@@ -478,15 +475,15 @@ class Registry:
                 raise self._database.damaged("one of its earlier signing keys is none") from None
             return SigningKeys(self.signing_key(), earlier)
 
-        return self._database.at_hand("signing keys", read)
+        return self._database.read_cached("signing keys", read)
 
     def set_token_lifetime(self, lifetime_s: float) -> None:
-        """Remember that tokens are made from now on which live that long: so long a rotation leaves
-        their key in the key set."""
+        """Store how long tokens live that are issued from now on: a rotated key stays in the key
+        set that long."""
         now, known = self._now(), self._token_lifetimes()
         if known == (lifetime_s, known[1]):
             return
-        ends_at = max(known[1], now + known[0])  # of those that were made until now
+        ends_at = max(known[1], now + known[0])  # end of the tokens that were issued until now
         with self._database.transaction() as cursor:
             cursor.execute(
                 "INSERT OR REPLACE INTO secrets VALUES ('token_lives', ?)",
@@ -494,25 +491,25 @@ class Registry:
             )
 
     def _token_lifetimes(self) -> tuple[float, float]:
-        """How long tokens live, and when those of earlier settings have ended."""
+        """Return how long tokens live, and when those of earlier settings have expired."""
         if not self._database.row("SELECT 1 FROM secrets WHERE name = 'token_lives'"):
             return 0.0, 0.0
         return self._secret("token_lives", _parse_two_times)
 
     def rotate_signing_key(self, *, at_once: bool = False) -> int | None:
-        """Sign tokens with a new key from now on. Of the old one the public half stays, until no
-        token that it has signed holds any more; the private half is gone.
+        """Replace the signing key of tokens. The old public key stays until the last token under it
+        has expired; the old private key is deleted.
 
         Call ``forget`` afterwards.
 
         Args:
-            at_once: it does not stay, nor do those before it: what they have signed holds no more.
+            at_once: delete the old public key, and earlier ones, too: tokens under them are void.
 
         Returns:
-            When it ends, in seconds since 1970 UTC; None: it has.
+            End of the old public key, in seconds since 1970 UTC; None: it is deleted.
 
         Raises:
-            UsageError: no gateway has said how long its tokens live; nothing has changed.
+            UsageError: no gateway has stored how long its tokens live; nothing has changed.
         """
         lifetime_s, ends_at = self._token_lifetimes()
         if not lifetime_s and not at_once:
@@ -523,7 +520,7 @@ class Registry:
         now = self._now()
         end = None if at_once else math.ceil(max(now + lifetime_s, ends_at)) + EXPIRY_MARGIN_S
         with self._database.transaction() as cursor:
-            (old,) = TokenIssuer(self.signing_key()).jwks()["keys"]  # which nobody else changes now
+            (old,) = TokenIssuer(self.signing_key()).jwks()["keys"]  # under the transaction's lock
             cursor.execute(
                 "DELETE FROM earlier_signing_keys WHERE ends_at <= ?",
                 (math.inf if end is None else now,),
@@ -539,26 +536,25 @@ class Registry:
         return end
 
     def forget_signing_keys(self) -> None:
-        """Delete earlier ones that have ended."""
+        """Delete earlier signing keys that have ended."""
         now = self._now()
         if self._database.row("SELECT 1 FROM earlier_signing_keys WHERE ends_at <= ?", now):
             with self._database.transaction() as cursor:
                 cursor.execute("DELETE FROM earlier_signing_keys WHERE ends_at <= ?", (now,))
 
     def forget(self) -> None:
-        """Leave nothing of what was deleted in any file.
+        """Erase deleted data from all files.
 
         Raises:
-            StoreFailed: another process keeps it locked; the next sweep sees to it.
+            StoreFailed: another process keeps the store locked; the next sweep repeats this.
         """
         self._database.forget()
 
     def sweep(self) -> None:
-        """Delete signing keys and names whose time is over, and leave nothing of that, nor of what
-        any process has deleted, in any file.
+        """Delete expired signing keys and names, and erase all that any process has deleted.
 
         Raises:
-            StoreFailed: another process keeps it locked; the next sweep sees to it.
+            StoreFailed: another process keeps the store locked; the next sweep repeats this.
         """
         self.forget_signing_keys()
         since = self._now() - NAMED_CALLS_S
@@ -568,13 +564,13 @@ class Registry:
         self._database.sweep(others=True)
 
     def credentials(self) -> Credentials:
-        """What callers log in with; the same for the database's life."""
+        """Return API key and secret of the callers' backend; the same for the database's life."""
         return Credentials(self._secret("api_key", str), self._secret("api_secret", str))
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ helpers
 
     def _make_secrets(self) -> None:
-        """At the first start, all of them or none."""
+        """Create all secrets at the first start, in one transaction."""
         with self._database.transaction() as cursor:
             if cursor.execute("SELECT 1 FROM secrets").fetchone():
                 return
@@ -586,13 +582,13 @@ class Registry:
             }
             cursor.executemany("INSERT INTO secrets VALUES (?, ?)", secrets.items())
 
-    def _secret(self, name: str, read: Callable[[str], T]) -> T:
-        """One of them, as ``read`` understands it: what it does not understand is damaged."""
+    def _secret(self, name: str, parse: Callable[[str], T]) -> T:
+        """Return a secret, parsed by ``parse``; what that refuses is damaged."""
         row = self._database.row("SELECT value FROM secrets WHERE name = ?", name)
         if row is None:  # all were made when the database was
             raise self._database.damaged(f"it has no {name}")
         try:
-            return read(str(row[0]))
+            return parse(str(row[0]))
         except (ValueError, UsageError):
             raise self._database.damaged(f"its {name} is none") from None
 
@@ -610,7 +606,7 @@ class Registry:
 
 
 def _from_signed_record(key: RegisteredKey) -> RegisteredKey:
-    """What both MPC nodes have signed of a key."""
+    """Return a key with its values from the signed record, or marked as damaged."""
     if key.record is None:
         return key
     record = _verified_record(key.user_id, key.curve, key.record)
@@ -623,8 +619,8 @@ def _from_signed_record(key: RegisteredKey) -> RegisteredKey:
 
 @lru_cache(MAX_VERIFIED_RECORDS)
 def _verified_record(user_id: str, curve_name: str, record: bytes) -> KeyRecord | None:
-    """The record of a user's key, if it is as it was signed. Whose signatures are to be believed,
-    others know."""
+    """Return the record of a user's key if it is intact: signed by the identities that it names.
+    Whether these are the MPC nodes' is checked elsewhere."""
     try:
         signed = SignedRecord.from_bytes(record)
         found = signed.check(signed.record.identities)
@@ -657,5 +653,5 @@ def _parse_pem(text: str) -> str:
     return text
 
 
-def _occasion_columns(at: Occasion) -> tuple[str, str, str]:
+def _occasion_columns(at: AbortedSession) -> tuple[str, str, str]:
     return at.user_id, at.key_id.hex(), at.session_id.hex()

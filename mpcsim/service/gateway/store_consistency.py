@@ -60,7 +60,7 @@ from typing import Final
 
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway.registry import RegisteredKey, Registry
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, Holding
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, ShareInfo
 from mpcsim.service.storage.database import REGISTRY, file_of
 from mpcsim.sim.rich_display import counted
 
@@ -89,7 +89,7 @@ class KnownKey:
     """A user's key on a curve, as the registry and both MPC nodes have it."""
 
     registered: RegisteredKey | None = None
-    held: dict[PartyId, list[Holding]] = field(
+    held: dict[PartyId, list[ShareInfo]] = field(
         default_factory=lambda: {party: [] for party in MPC_NODES}
     )
 
@@ -176,7 +176,7 @@ class ConsistencyCheck:
             )
 
 
-def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> ConsistencyCheck:
+def compare(registry: Registry, held: Mapping[PartyId, Collection[ShareInfo]]) -> ConsistencyCheck:
     """Compare the registry with what the MPC nodes say they hold. Nothing is changed."""
     keys: dict[UserCurve, KnownKey] = defaultdict(KnownKey)
     for registered in registry.all_keys():
@@ -194,28 +194,28 @@ def _is_consistent(key: KnownKey) -> bool:
     )
 
 
-def _held_instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
+def _held_instead(shares: Iterable[ShareInfo], wanted: RegisteredKey) -> str | None:
     """Describe what an MPC node holds instead of the registered share; None: that share, or one
     that activation can still bring into force."""
-    mine = next((h for h in _voted_or_active(shares) if h.key_id == wanted.key_id), None)
-    present = _active(shares) or mine
+    wanted_share = next((h for h in _voted_or_active(shares) if h.key_id == wanted.key_id), None)
+    present = _active(shares) or wanted_share
     if present is None:
         return NO_SHARE
     if present.public_key != wanted.public_key:
         return ANOTHER_KEY
     if present.recoveries > wanted.recoveries:
         return NEWER
-    if mine is not None:
+    if wanted_share is not None:
         return None
     return OLDER if present.recoveries < wanted.recoveries else ANOTHER
 
 
-def _voted_or_active(shares: Iterable[Holding]) -> list[Holding]:
+def _voted_or_active(shares: Iterable[ShareInfo]) -> list[ShareInfo]:
     """Select shares in force or voted for: prepared ones may still vanish."""
     return [h for h in shares if h.state != PREPARED]
 
 
-def _active(shares: Iterable[Holding]) -> Holding | None:
+def _active(shares: Iterable[ShareInfo]) -> ShareInfo | None:
     return next((h for h in shares if h.state == ACTIVE), None)
 
 
@@ -231,19 +231,19 @@ def inconsistency_of(key: KnownKey, empty: AbstractSet[PartyId]) -> Inconsistenc
     registered = key.registered
     if registered is None:
         active = {p: present for p, held in key.held.items() if (present := _active(held))}
-        here = [ROLES[party] for party in active]
-        if len(here) == len(MPC_NODES) and len({one.public_key for one in active.values()}) == 1:
+        holders = [ROLES[party] for party in active]
+        if len(holders) == len(MPC_NODES) and len({one.public_key for one in active.values()}) == 1:
             last = ROLES[min(active, key=lambda party: active[party].recoveries)]
             text = f"the {last} holds {OLDER}, and it is not registered"
             return Inconsistency(text, _files(REGISTRY, last))
-        if len(here) == len(MPC_NODES):
+        if len(holders) == len(MPC_NODES):
             text = "the MPC nodes hold shares of different keys, and neither is registered"
-            return Inconsistency(text, _files(REGISTRY, *here), older=False)
-        if not here:
+            return Inconsistency(text, _files(REGISTRY, *holders), older=False)
+        if not holders:
             text = "the MPC nodes do not say twice the same about what they hold"
             return Inconsistency(text, _files(*map(ROLES.__getitem__, MPC_NODES)), older=False)
-        others = [ROLES[party] for party in MPC_NODES if ROLES[party] not in here]
-        text = f"the {here[0]} alone holds a share of this key, and it is not registered"
+        others = [ROLES[party] for party in MPC_NODES if ROLES[party] not in holders]
+        text = f"the {holders[0]} alone holds a share of this key, and it is not registered"
         return Inconsistency(text, _files(REGISTRY, *others))
     found = {party: _held_instead(shares, registered) for party, shares in key.held.items()}
     text = " and ".join(

@@ -1,5 +1,6 @@
-"""What a running process lets be seen of itself: figures in the form of Prometheus, and whether it
-is ready. On a port of its own, and only if it is asked for.
+"""Metrics of a running process in Prometheus' format, and its readiness.
+
+They are served on a port of their own, and only if it is asked for.
 
 Counting is done where things happen, in plain integers (``durations``, ``requests``); whatever can
 be read when somebody looks is read then. What a part has of its own stands beside it:

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from mpcsim.errors import Reason
 
 
-class Aborts(Collector):
+class AbortCounts(Collector):
     """A collector."""
 
     def __init__(self, by_party: Mapping[str, Mapping[Reason, int]]) -> None:

@@ -1,4 +1,4 @@
-"""A server's connections (``mpcsim.service.process.listening``)."""
+"""A server's connections (``mpcsim.service.process.http_limits``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mpcsim.service.process.listening import Connections, Limit
+from mpcsim.service.process.http_limits import Connections, Limit
 
 
 class ConnectionCounts(Collector):

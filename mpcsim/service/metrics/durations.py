@@ -1,4 +1,4 @@
-"""How long things took, counted: histograms in plain lists."""
+"""Histograms of durations in plain lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ BOUNDS_S: Final = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, math.inf),
 )
-"""Of the buckets: from a message that one process answers by itself to the patience of a node."""
+"""Upper bounds of the buckets: from a message that one process answers by itself to a node's
+timeout."""
 _EDGES: Final = (*map(str, BOUNDS_S[:-1]), "+Inf")
 
 
@@ -26,21 +27,22 @@ class Durations:
 
     def __init__(self, name: str, text: str, *labels: str) -> None:
         self._name, self._text, self._labels = name, text, labels
-        self.of: defaultdict[tuple[str, ...], list[float]] = defaultdict(_nothing)
-        """By label values: how many ended in each bucket, and last the sum of all in seconds."""
+        self.counts: defaultdict[tuple[str, ...], list[float]] = defaultdict(_empty_histogram)
+        """Counts by label values: one for each bucket, and last the sum of all durations in
+        seconds."""
 
     def add(self, seconds: float, *values: str) -> None:
         """Count one."""
-        found, bucket = self.of[values], 0
+        found, bucket = self.counts[values], 0
         while seconds > BOUNDS_S[bucket]:
             bucket += 1
         found[bucket] += 1
         found[-1] += seconds
 
-    def family(self) -> HistogramMetricFamily:
-        """As Prometheus has it."""
+    def to_family(self) -> HistogramMetricFamily:
+        """Return the histograms as a Prometheus metric family."""
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
-        for values, found in sorted(self.of.copy().items()):
+        for values, found in sorted(self.counts.copy().items()):
             *counts, total_s = found.copy()
             buckets, so_far = [], 0.0
             for edge, count in zip(_EDGES, counts, strict=True):
@@ -50,5 +52,5 @@ class Durations:
         return family
 
 
-def _nothing() -> list[float]:
+def _empty_histogram() -> list[float]:
     return [0] * (len(BOUNDS_S) + 1)

@@ -30,7 +30,12 @@ from mpcsim.errors import UsageError
 from mpcsim.service.errors import UNAVAILABLE
 from mpcsim.service.metrics.connections import ConnectionCounts
 from mpcsim.service.metrics.readiness import Probe, Readiness
-from mpcsim.service.process.listening import ConnectionLimits, Connections, listen, options
+from mpcsim.service.process.http_limits import (
+    ConnectionLimits,
+    Connections,
+    listen,
+    uvicorn_options,
+)
 from mpcsim.service.web.http import HANDLERS, App
 from mpcsim.version import __version__
 
@@ -38,20 +43,20 @@ LIMITS: Final = ConnectionLimits(connections=20, header_bytes=8192, header_s=5, 
 EVERY_S: Final = 0.1
 """Between two times at which figures are put together, some milliseconds each."""
 STOPPING_S: Final = 3.0
-"""How long an answer that is under way at the end may still take."""
+"""Seconds that an answer may still take when the server stops."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a process lets be seen."""
+class MetricsSource:
+    """Metrics and probes of a process."""
 
     part: str
-    """What it is: ``node``, ``gateway``, ``operator`` or ``institution``."""
+    """Kind of process: ``node``, ``gateway``, ``operator`` or ``institution``."""
     collectors: Sequence[Collector]
     probes: Sequence[Probe]
 
 
-class _Build(Collector):
+class _BuildInfo(Collector):
     """A collector."""
 
     def __init__(self, part: str) -> None:
@@ -62,28 +67,31 @@ class _Build(Collector):
         yield InfoMetricFamily("mpcsim_build", text, value=self._labels)
 
 
-def registry_of(seen: Seen, *more: Collector) -> CollectorRegistry:
-    """Everything that is shown of a process."""
+def build_registry(source: MetricsSource, *more: Collector) -> CollectorRegistry:
+    """Return a registry of all metrics of a process."""
     registry = CollectorRegistry(auto_describe=False)
-    for collector in (_Build(seen.part), *seen.collectors, *more):
+    for collector in (_BuildInfo(source.part), *source.collectors, *more):
         registry.register(collector)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     return registry
 
 
-class _Figures:
-    """What is shown, put together seldom: that takes the interpreter from the service, and anybody
-    may ask. Whoever asks meanwhile has it as of later, together."""
+class _EncodedMetrics:
+    """Cache of the encoded metrics.
+
+    Encoding takes the interpreter from the service, and anybody may ask: it is done seldom, and
+    whoever asks meanwhile gets the next result, together.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
         self._turn = asyncio.Lock()
         self._made = "", -math.inf, b""
-        """What was put together last: its kind, when that was begun, and what came of it."""
+        """Last result: its content type, the time when it was begun, and the encoded metrics."""
         self._next = -math.inf
 
-    async def of(self, encode: Callable[[CollectorRegistry], bytes], kind: str) -> bytes:
+    async def encode(self, encode: Callable[[CollectorRegistry], bytes], kind: str) -> bytes:
         """Return them as of now, or a moment later."""
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -99,18 +107,18 @@ class _Figures:
 
 def create_app(registry: CollectorRegistry, readiness: Readiness) -> App:
     """The application at the port."""
-    figures = _Figures(registry)
+    figures = _EncodedMetrics(registry)
 
     async def metrics(request: Request) -> Response:
         try:
             encode, kind = choose_encoder(request.headers.get("accept", ""))
         except (TypeError, ValueError):  # a version that is none
             encode, kind = choose_encoder("")
-        return Response(await figures.of(encode, kind), media_type=kind)
+        return Response(await figures.encode(encode, kind), media_type=kind)
 
     async def ready(request: Request) -> Response:
         state = await readiness.state()
-        return JSONResponse(state.document(), 200 if state.ready else UNAVAILABLE)
+        return JSONResponse(state.document(), 200 if state.is_ready else UNAVAILABLE)
 
     routes = [
         Route("/metrics", metrics, methods=["GET"]),
@@ -120,8 +128,8 @@ def create_app(registry: CollectorRegistry, readiness: Readiness) -> App:
 
 
 @contextmanager
-def exposed(
-    app: Starlette, seen: Seen, host: str, port: int, connections: Connections
+def expose_metrics(
+    app: Starlette, source: MetricsSource, host: str, port: int, connections: Connections
 ) -> Iterator[None]:
     """Show what is to be seen of a service at a port of its own, until the block is left.
 
@@ -132,15 +140,15 @@ def exposed(
     Raises:
         UsageError: the port is taken, or the address is not this machine's.
     """
-    readiness = Readiness(seen.probes)
-    readiness.follow(app)
-    shown = create_app(registry_of(seen, ConnectionCounts(connections)), readiness)
-    with _listening(host, port) as listening, _served(shown, listening):
+    readiness = Readiness(source.probes)
+    readiness.attach(app)
+    shown = create_app(build_registry(source, ConnectionCounts(connections)), readiness)
+    with _open_socket(host, port) as listening, _serve_in_thread(shown, listening):
         yield
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _open_socket(host: str, port: int) -> Iterator[socket.socket]:
     try:
         listening = listen(host, port)
     except UsageError as error:
@@ -150,9 +158,9 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _served(app: App, listening: socket.socket) -> Iterator[None]:
+def _serve_in_thread(app: App, listening: socket.socket) -> Iterator[None]:
     config = uvicorn.Config(
-        app, **options(LIMITS), log_config=None, lifespan="off", timeout_graceful_shutdown=1
+        app, **uvicorn_options(LIMITS), log_config=None, lifespan="off", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), name="metrics", daemon=True)

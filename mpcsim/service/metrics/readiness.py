@@ -25,61 +25,61 @@ PATIENCE_S: Final = 2.0
 STARTING: Final = "it is starting, or stopping"
 STUCK: Final = "the process does not get to it"
 
-Found = Mapping[str, str | None]
-"""By what was looked at: what is wrong with it; None: nothing."""
+CheckResults = Mapping[str, str | None]
+"""Problem found by each check, by its name; None: no problem."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Something to be looked at, in the event loop of the service."""
+    """Check to run in the event loop of the service."""
 
     names: tuple[str, ...]
-    """What is found out by it."""
-    look: Callable[[], Awaitable[Found]]
+    """Names of the checks that it reports."""
+    look: Callable[[], Awaitable[CheckResults]]
 
 
-def probe(name: str, look: Callable[[], Awaitable[str | None]]) -> Probe:
-    """One that finds out one thing."""
+def single_probe(name: str, look: Callable[[], Awaitable[str | None]]) -> Probe:
+    """Return a probe of one check."""
 
-    async def found() -> Found:
+    async def found() -> CheckResults:
         return {name: await look()}
 
     return Probe((name,), found)
 
 
-def in_a_thread(name: str, look: Callable[[], str | None]) -> Probe:
-    """One that may wait for the disk."""
-    return probe(name, lambda: in_thread(look))
+def thread_probe(name: str, look: Callable[[], str | None]) -> Probe:
+    """Return a probe whose check may wait for the disk."""
+    return single_probe(name, lambda: in_thread(look))
 
 
 @dataclass(frozen=True)
-class State:
-    """What was found."""
+class ReadinessState:
+    """Results of all checks of a process."""
 
-    checks: Found
+    checks: CheckResults
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         return not any(self.checks.values())
 
     def document(self) -> dict[str, Any]:
         return {
-            "ready": self.ready,
+            "ready": self.is_ready,
             "checks": {name: trouble or "ok" for name, trouble in self.checks.items()},
         }
 
 
 @dataclass
 class Readiness:
-    """Of one process. Asked in another event loop than the service's, or in the same."""
+    """Readiness of one process. It may be asked in another event loop than the service's."""
 
     probes: Sequence[Probe]
     clock: Callable[[], float] = time.monotonic
     _loop: asyncio.AbstractEventLoop | None = None
-    _known: tuple[float, State] | None = None
+    _known: tuple[float, ReadinessState] | None = None
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def follow(self, app: Starlette) -> None:
+    def attach(self, app: Starlette) -> None:
         """Look in the event loop in which an application runs, from now on while it does."""
         inner = app.router.lifespan_context
 
@@ -94,18 +94,18 @@ class Readiness:
 
         app.router.lifespan_context = lifespan
 
-    async def state(self) -> State:
-        """What is so now, or was a moment ago."""
+    async def state(self) -> ReadinessState:
+        """Return the present state, or one of a moment ago."""
         async with self._asking:
             now = self.clock()
             if self._known is None or now - self._known[0] >= KEPT_S:
-                self._known = now, State(await self._found())
+                self._known = now, ReadinessState(await self._check())
             return self._known[1]
 
-    async def _found(self) -> Found:
+    async def _check(self) -> CheckResults:
         if (loop := self._loop) is None:
             return {"service": STARTING}
-        looking = asyncio.run_coroutine_threadsafe(_looked(self.probes), loop)
+        looking = asyncio.run_coroutine_threadsafe(_run_probes(self.probes), loop)
         try:
             async with asyncio.timeout(PATIENCE_S + 1):
                 return await asyncio.wrap_future(looking)
@@ -113,14 +113,14 @@ class Readiness:
             return {"service": STUCK}
 
 
-async def _looked(probes: Sequence[Probe]) -> Found:
+async def _run_probes(probes: Sequence[Probe]) -> CheckResults:
     found: dict[str, str | None] = {}
-    for each in await asyncio.gather(*map(_patiently, probes)):
+    for each in await asyncio.gather(*map(_run_probe, probes)):
         found |= each
     return found
 
 
-async def _patiently(probe: Probe) -> Found:
+async def _run_probe(probe: Probe) -> CheckResults:
     looking = asyncio.ensure_future(probe.look())
     # What cannot be stopped, such as a thread, is not waited for.
     done, _ = await asyncio.wait([looking], timeout=PATIENCE_S)
@@ -128,13 +128,13 @@ async def _patiently(probe: Probe) -> Found:
         if done:
             return looking.result()
         looking.cancel()
-        looking.add_done_callback(_seen)
+        looking.add_done_callback(_retrieve_exception)
         return dict.fromkeys(probe.names, f"no answer within {PATIENCE_S:g} s")
     except Exception as error:  # its text may quote anything
         LOG.error("looking at %s: %s", ", ".join(probe.names), type(error).__name__)
         return dict.fromkeys(probe.names, "it cannot be told")
 
 
-def _seen(looking: asyncio.Future[Any]) -> None:
+def _retrieve_exception(looking: asyncio.Future[Any]) -> None:
     if not looking.cancelled():
         looking.exception()

@@ -11,14 +11,14 @@ from prometheus_client.registry import Collector
 from starlette.routing import BaseRoute, Route
 
 from mpcsim.service.metrics.durations import BOUNDS_S, Durations
-from mpcsim.service.web.entries import Entry
+from mpcsim.service.web.request_records import RequestRecord
 
 OTHER: Final = "other"
-"""Whatever has no name of its own: an unknown path, for one."""
+"""Name for all operations without one of their own: an unknown path, for one."""
 
 
-class Requests(Collector):
-    """Counts requests (``rpc.entries.Book.counters``), and a collector. For one event loop."""
+class RequestCounts(Collector):
+    """Collector that counts requests (``RequestRecorder.counters``). For one event loop."""
 
     def __init__(self, operations: Mapping[str, str]) -> None:
         """
@@ -33,17 +33,17 @@ class Requests(Collector):
             *("operation", "phase"),
         )
 
-    def count(self, entry: Entry) -> None:
+    def count(self, record: RequestRecord) -> None:
         """Count a request."""
         # Nothing is called in here, neither ours nor what is built in: this is done for every
         # request. (``Durations.add`` says the same of one duration.)
-        operation = self._operations[entry.path]
-        self._counts[operation, entry.status] += 1
-        phases = {"total": entry.ended - entry.began}
-        for name, began, ended in entry.spans:
+        operation = self._operations[record.path]
+        self._counts[operation, record.status] += 1
+        phases = {"total": record.ended - record.began}
+        for name, began, ended in record.spans:
             seconds = ended - began
             phases[name] = phases[name] + seconds if name in phases else seconds
-        durations = self._durations.of
+        durations = self._durations.counts
         for name in phases:
             found, seconds, bucket = durations[operation, name], phases[name], 0
             while seconds > BOUNDS_S[bucket]:
@@ -60,7 +60,7 @@ class Requests(Collector):
         for (operation, status), count in sorted(self._counts.copy().items()):
             counts.add_metric((operation, str(status)), count)
         yield counts
-        yield self._durations.family()
+        yield self._durations.to_family()
 
 
 class _Operations(dict[str, str]):
@@ -68,7 +68,7 @@ class _Operations(dict[str, str]):
         return OTHER
 
 
-def named(routes: Iterable[BaseRoute]) -> dict[str, str]:
+def operations_by_path(routes: Iterable[BaseRoute]) -> dict[str, str]:
     """Operations by path: routes under their own names, but those of which parts are variable."""
     return {
         route.path: route.name

@@ -38,12 +38,12 @@ class StoreSizes(Collector):
         yield free
 
 
-def writable(database: Database, owed: int) -> str | None:
+def write_problem(database: Database, owed: int) -> str | None:
     """A check of readiness; for a thread, since it may wait for the disk.
 
     Args:
         owed: suspensions that could not be written so far.
     """
-    if (failed := database.not_writable()) is not None:
-        return failed.told
+    if (failed := database.write_failure()) is not None:
+        return failed.public_text
     return f"not stored yet: {owed} suspensions of keys" if owed else None

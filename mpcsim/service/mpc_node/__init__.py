@@ -1,4 +1,4 @@
-"""One MPC node of the wallet service: a share of every key, and no belief in the gateway.
+"""MPC node of the wallet service: holds a share of every key, and never believes the gateway.
 
 Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``gateway``. ``node`` (start here),
 ``verbs/`` (what it may be asked), ``sessions/``, ``shares``, ``presignatures``, ``store/`` and
@@ -6,12 +6,12 @@ Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``gateway``. ``node
 ``context``; around it ``app`` (HTTP) and ``metrics``.
 """
 
-from mpcsim.service.mpc_node.events import Event, read, verify
+from mpcsim.service.mpc_node.events import Event, read_log, verify_logs
 from mpcsim.service.mpc_node.identity import Identity
 
 __all__ = [
     "Event",
     "Identity",
-    "read",
-    "verify",
+    "read_log",
+    "verify_logs",
 ]

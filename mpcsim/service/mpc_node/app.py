@@ -1,7 +1,7 @@
-"""An MPC node's HTTP interface: ``POST /{verb}`` with a grant, for the gateway; ``GET /hello``.
+"""HTTP interface of an MPC node: ``POST /{verb}`` with a grant, for the gateway; ``GET /hello``.
 
-Bodies are binary (``wire``). Errors are JSON with an ``error`` member; what the gateway has to tell
-apart is in others (``mpcsim.service.rpc.refusals``).
+Bodies are binary (``wire``). Errors are JSON with an ``error`` member, and further members by which
+the gateway tells them apart (``mpcsim.service.rpc.error_encoding``).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from starlette.routing import Route
 from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.error_encoding import to_json
 from mpcsim.service.rpc.grants import GrantRefused
-from mpcsim.service.rpc.refusals import to_json
-from mpcsim.service.web.entries import Book
 from mpcsim.service.web.http import HANDLERS, App, read_body
+from mpcsim.service.web.request_records import RequestRecorder
 from mpcsim.service.web.threads import in_thread
 
 
-def create_app(node: MpcNode, book: Book | None = None) -> App:
-    """The application.
+def create_app(node: MpcNode, recorder: RequestRecorder | None = None) -> App:
+    """Create the application.
 
     Args:
-        book: where its requests are entered.
+        book: records its requests.
     """
 
     async def hello(request: Request) -> Response:
@@ -46,22 +46,22 @@ def create_app(node: MpcNode, book: Book | None = None) -> App:
             reply = await in_thread(node.handle, verb, grant, body)
         return Response(reply, media_type=wire.MEDIA_TYPE)
 
-    async def refused(request: Request, error: Exception) -> Response:
+    async def on_refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)
         return JSONResponse(to_json(error, node.me), error.status, error.headers())
 
     return App(
-        book=book,
+        recorder=recorder,
         routes=[
             Route(wire.HELLO_PATH, hello, methods=["GET"]),
             Route("/{verb}", handle, methods=["POST"]),
         ],
-        exception_handlers={**HANDLERS, Refused: refused},
+        exception_handlers={**HANDLERS, Refused: on_refused},
     )
 
 
 def _grant(authorization: str) -> bytes:
-    """The grant in a header ``Bearer ...`` (base64url)."""
+    """Return the grant in a header ``Bearer ...`` (base64url)."""
     scheme, _, text = authorization.partition(" ")
     try:
         if scheme.lower() == "bearer":

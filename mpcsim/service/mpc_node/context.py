@@ -1,4 +1,4 @@
-"""Values and locks that all parts of one MPC node have in common."""
+"""Values and locks that all parts of one MPC node share."""
 
 from __future__ import annotations
 

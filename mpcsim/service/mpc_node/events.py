@@ -1,10 +1,9 @@
-"""An MPC node's log of key events: who had a key made, recovered or suspended, when, and how it
-went.
+"""Log of key events of an MPC node: a hash chain of who had a key made, recovered or suspended.
 
-Each event carries a hash of itself and of the one before it, so that the last hash stands for the
-whole log. This *head* goes into every vote, and the other MPC node writes it down when it acts on
-the vote: whoever shortens or rewrites one log, and computes its hashes anew, is shown by the other
-one (``verify``). No secrets are in it, and nothing about signatures.
+Each event carries a hash of itself and of the event before, so that the last hash commits to the
+whole log. This *head* goes into every vote, and the other MPC node logs it when it acts on the
+vote: if one log is shortened or rewritten with new hashes, the other shows it (``verify_logs``).
+The log has no secrets in it, and nothing about signatures.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.errors import UsageError
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc.statements import LogHead
-from mpcsim.service.storage.database import StoreFailed, without_temporary_files
+from mpcsim.service.storage.database import StoreFailed, keep_temporary_data_in_memory
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS events (
@@ -47,41 +46,41 @@ CREATE TABLE IF NOT EXISTS noted (
 );
 """
 EMPTY: Final = LogHead(0, bytes(32))
-"""The head of a log without events."""
+"""Head of a log without events."""
 LINES_AT_ONCE: Final = 32
-"""Events of a kind about one user's key on a curve within ``LINES_S`` that have a line each, so
-that no user fills the disk; further ones are counted (table ``noted``), and the next line about
-that key has a line with their numbers before it. By kind and curve: else whoever wants one key
-could begin as many of the other before, and leave no line."""
+"""Events of a kind about one user's key on a curve that get a line each within ``LINES_S``, so that
+no user fills the disk. Further ones are counted (table ``noted``), and their number gets a line
+before the next event of that key. Counted by kind and curve, so that events of one key do not hide
+those of another."""
 LINES_S: Final = 3600.0
 
 
 class Kind(Enum):
-    """What is written down."""
+    """Kinds of events."""
 
     BEGUN = "begun"
-    """A generation or recovery; ``key_id`` is the key to be recovered."""
+    """Begin of a generation or recovery; ``key_id`` is the key to be recovered."""
     MADE = "made"
     RECOVERED = "recovered"
     RETIRED = "retired"
-    """Shares that were replaced, or voted for and never in force: they are gone."""
+    """Deletion of shares that were replaced, or voted for and never in force."""
     SUSPENDED = "suspended"
     SEAL_KEY = "seal key"
-    """A new one, in place of one that was lost; no user's or key's event."""
+    """Replacement of a lost seal key; an event of no user or key."""
     REFUSED = "refused"
     LEFT_OUT = "left out"
-    """How many events of a user's key before this have no line (``LINES_AT_ONCE``)."""
+    """Number of earlier events of a user's key without a line (``LINES_AT_ONCE``)."""
     RESTORED = "restored"
-    """The store was put back from a backup: what had been written down since is not in this log."""
+    """Restore of the store from a backup: events since that backup are missing."""
 
 
 SEES_PEER: Final = frozenset({Kind.MADE, Kind.RECOVERED})
-"""Events whose outcome is the other log's head."""
+"""Events whose outcome is the head of the other node's log."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """A row of the log; numbers start at 1."""
+    """Row of the log; numbers start at 1."""
 
     number: int
     time: str
@@ -96,7 +95,7 @@ class Event:
     hash: bytes
 
     def digest(self, before: bytes) -> bytes:
-        """What ``hash`` must be.
+        """Compute what ``hash`` must be.
 
         Args:
             before: hash of the event before.
@@ -140,7 +139,7 @@ class EventLog:
     @staticmethod
     def _add(cursor: sqlite3.Cursor, now: float, event: Event) -> None:
         """Add an event with the next number, the time and its hash."""
-        last = head(cursor)
+        last = log_head(cursor)
         time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
         event = replace(event, number=last.count + 1, time=time)
         cursor.execute(
@@ -157,10 +156,10 @@ def recording_refusals(
     session_id: bytes,
     key_id: str = "",
 ) -> Iterator[None]:
-    """Write down a request that is refused, as far as the store can be written.
+    """Log a request that is refused, as far as the store can be written.
 
     Args:
-        note: ``ShareStore.note``.
+        note: ``ShareStore.log_event``.
     """
     try:
         yield
@@ -172,8 +171,8 @@ def recording_refusals(
         raise
 
 
-def head(cursor: sqlite3.Cursor) -> LogHead:
-    """How far the log has come."""
+def log_head(cursor: sqlite3.Cursor) -> LogHead:
+    """Return the number and hash of the last event."""
     row = cursor.execute("SELECT number, hash FROM events ORDER BY number DESC").fetchone()
     return EMPTY if row is None else LogHead(*row)
 
@@ -209,8 +208,8 @@ def _left_out(cursor: sqlite3.Cursor, *at: str) -> str:
     return said and f"{said}: too many for a line each"
 
 
-def read(path: Path) -> list[Event]:
-    """A log as it is in a store, which may be in use; nothing is written.
+def read_log(path: Path) -> list[Event]:
+    """Read the log of a store, which may be in use; nothing is written.
 
     Raises:
         UsageError: it cannot be read, or is no MPC node's store.
@@ -219,7 +218,7 @@ def read(path: Path) -> list[Event]:
         raise UsageError(f"{path}: there is no such store")
     try:
         uri = f"{path.resolve().as_uri()}?mode=ro"
-        with closing(without_temporary_files(sqlite3.connect(uri, uri=True))) as database:
+        with closing(keep_temporary_data_in_memory(sqlite3.connect(uri, uri=True))) as database:
             rows = database.execute("SELECT * FROM events ORDER BY number").fetchall()
     except sqlite3.Error as error:
         raise UsageError(f"{path}: {error}") from error
@@ -229,33 +228,32 @@ def read(path: Path) -> list[Event]:
 # ---------------------------------------------------------------------- verification
 
 
-def seen(other: LogHead) -> str:
-    """The outcome of an event that writes down the other log's head."""
+def head_outcome(other: LogHead) -> str:
+    """Return the outcome of an event that logs the other log's head."""
     return f"{other.count} {other.hash.hex()}"
 
 
-def verify(own: Sequence[Event], other: Sequence[Event] | None = None) -> list[str]:
-    """Where a log was altered, as far as it and the other MPC node's show it.
+def verify_logs(own: Sequence[Event], other: Sequence[Event] | None = None) -> list[str]:
+    """Find places where a log was altered, as far as it and the other MPC node's log show it.
 
     Args:
         own: all events, in order.
-        other: the other MPC node's. An honest log is never shorter than what the other has seen of
-            it; one of them may have been copied earlier than the other.
+        other: events of the other MPC node. An honest log is never shorter than what the other has
+            seen of it; one of them may have been copied earlier than the other.
 
     Returns:
-        A sentence for each place, in this order: each log by itself, then what the other has seen
-        of it. Empty: nothing is wrong.
+        A sentence for each place: first each log by itself, then against the other. Empty: none.
     """
     logs = {"this log": own} if other is None else {"this log": own, "the other log": other}
-    found = [text for name, log in logs.items() if (text := _broken(name, log))]
+    found = [text for name, log in logs.items() if (text := _first_break(name, log))]
     if other is not None:
-        found += _parted("this log", own, "the other log", other)
-        found += _parted("the other log", other, "this log", own)
+        found += _first_contradiction("this log", own, "the other log", other)
+        found += _first_contradiction("the other log", other, "this log", own)
     return found
 
 
-def _broken(name: str, log: Sequence[Event]) -> str | None:
-    """The first event that does not follow from the one before."""
+def _first_break(name: str, log: Sequence[Event]) -> str | None:
+    """Describe the first event that does not follow from the one before."""
     before = EMPTY.hash
     for number, event in enumerate(log, start=1):
         if event.number != number:
@@ -266,16 +264,18 @@ def _broken(name: str, log: Sequence[Event]) -> str | None:
     return None
 
 
-def _parted(name: str, log: Sequence[Event], witness: str, seen_by: Iterable[Event]) -> list[str]:
-    """The first time that another log has seen something else of a log."""
+def _first_contradiction(
+    name: str, log: Sequence[Event], witness: str, witness_log: Iterable[Event]
+) -> list[str]:
+    """Describe the first head of a log that another log has recorded differently."""
     hashes = {event.number: event.hash for event in log} | {0: EMPTY.hash}
-    for event in seen_by:
+    for event in witness_log:
         if event.event not in {kind.value for kind in SEES_PEER}:
             continue
         count, _, digest = event.outcome.partition(" ")
         if not count.isdecimal():
             return [f"{witness}: event {event.number} does not say what it has seen"]
-        its = f"(its event {event.number}, {event.time}){_restored(name, log)}"
+        its = f"(its event {event.number}, {event.time}){_restore_note(name, log)}"
         if (present := hashes.get(int(count))) is None:
             return [
                 f"{name}: it ends at event {len(log)}, but {witness} has seen event {count} {its}"
@@ -287,7 +287,7 @@ def _parted(name: str, log: Sequence[Event], witness: str, seen_by: Iterable[Eve
     return []
 
 
-def _restored(name: str, log: Iterable[Event]) -> str:
-    """What may explain it."""
+def _restore_note(name: str, log: Iterable[Event]) -> str:
+    """Return a note if a restore may explain the difference."""
     numbers = [e.number for e in log if e.event == Kind.RESTORED.value]
     return f"; {name} was put back from a backup at event {numbers[-1]}" if numbers else ""

@@ -1,4 +1,4 @@
-"""What can be seen of an MPC node from outside (``mpcsim.service.metrics``)."""
+"""Metrics and readiness probes of MPC nodes (``mpcsim.service.metrics``)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from mpcsim.ids import ROLES
-from mpcsim.service.metrics.aborts import Aborts
-from mpcsim.service.metrics.readiness import Probe, in_a_thread
-from mpcsim.service.metrics.stores import StoreSizes, writable
+from mpcsim.service.metrics.aborts import AbortCounts
+from mpcsim.service.metrics.readiness import Probe, thread_probe
+from mpcsim.service.metrics.stores import StoreSizes, write_problem
 from mpcsim.service.mpc_node.node import MpcNode
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 
 
 class MpcNodeMetrics(Collector):
-    """A collector: sessions and shares of the MPC nodes in this process."""
+    """Collector of sessions and shares of the MPC nodes in this process."""
 
     def __init__(self, nodes: Sequence[MpcNode]) -> None:
         self._nodes = nodes
@@ -33,7 +33,7 @@ class MpcNodeMetrics(Collector):
         for node in self._nodes:
             role = ROLES[node.me]
             sessions.add_metric((role,), node.sessions)
-            counts = {(state, held): n for state, held, n in node.store.counts()}
+            counts = {(state, held): n for state, held, n in node.store.count_by_state()}
             for state in (PREPARED, VOTED, ACTIVE):
                 for held in (False, True):
                     labels = role, state, str(held).lower()
@@ -45,14 +45,16 @@ class MpcNodeMetrics(Collector):
 def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
     return [
         MpcNodeMetrics(nodes),
-        Aborts({ROLES[node.me]: node.aborts for node in nodes}),
+        AbortCounts({ROLES[node.me]: node.aborts for node in nodes}),
         *(StoreSizes(ROLES[node.me], node.store.database) for node in nodes),
     ]
 
 
 def probes(node: MpcNode) -> list[Probe]:
-    """The store can be written, and has been, and the other MPC node has been met."""
+    """Return probes: the store can be written and lacks no suspension; the other node is known."""
     return [
-        in_a_thread("store", lambda: writable(node.store.database, node.store.pending_suspensions)),
-        in_a_thread("other_mpc_node", lambda: node.peer_problem),
+        thread_probe(
+            "store", lambda: write_problem(node.store.database, node.store.pending_suspensions)
+        ),
+        thread_probe("other_mpc_node", lambda: node.peer_problem),
     ]

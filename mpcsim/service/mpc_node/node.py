@@ -1,29 +1,27 @@
-"""An MPC node: the party that the service operator, or the independent institution, runs.
+"""MPC node: the server of the service operator or of the independent institution.
 
-``MpcNode`` is composed of parts: what it has in common (``context``), its boot (``boot``), its
-shares (``shares``, ``store``), its sessions (``sessions``), what the two nodes tell each other
-(``agreement``), and what the gateway may ask for (``verbs``).
+``MpcNode.handle`` takes a verb, the gateway's grant and a body, and returns a body: no socket, no
+event loop, no clock of its own. ``verbs`` has the handlers; below them are ``sessions``,
+``shares``, ``presignatures``, ``store`` (on disk) and ``agreement`` (with the other MPC node).
 
-It takes a verb, the gateway's grant and a body, and gives a body back: no socket, no event loop, no
-clock of its own. It believes nothing but grants for the very thing it is asked to do, envelopes
-that open, and its own store. What it takes from the gateway on trust: in whose name it asks, which
-messages of a key generation are the client's before the two have keys, and who the other MPC node
-is when it first hears of it (``meet``). Which of its shares are in force is decided by both nodes'
-signatures (``agreement.voting``).
+The node believes grants for the very thing it is asked to do, envelopes that open, signatures of
+the other MPC node, and its own store. It takes three things from the gateway on trust: in whose
+name a request is made, which messages of a key generation are the client's before client and node
+share keys, and the other node's identity when it first hears of it (``meet``).
 
-What its sessions keep to:
+Rules of its sessions (their life cycle is described in ``gateway.sessions.sessions``):
 
-* A half is opened, and a signing session begun, for whoever has the client's share or its secret
-  store (``mpcsim.service.vault.use``). This is seen before anything is done.
-* One signing session a key at a time (``verbs.signing``), and one recovery.
+* A half is opened, and a signing session begun, only for a request of a client that holds its
+  share or secret store (``mpcsim.service.vault.use``), which is checked before anything else.
+* At most one signing session and one recovery run for a key at a time.
 * Shares are stored before any message that depends on them leaves, and what an abort demands is
-  stored before anyone hears of it; what cannot be is owed, and counts
-  (``ShareStore.write_pending``). Sessions themselves live in memory: one that is lost to a crash is
-  over, and is never resumed.
-* A session that nobody continues expires, and what it has made and nobody has voted for goes
-  (``sessions.expiry``). A node that starts has no session: all such shares go.
+  stored before anyone hears of it. A suspension that cannot be written counts in memory, and is
+  written later (``ShareStore.write_pending``).
+* Sessions are in memory: one that is lost to a crash is never resumed.
+* When a session ends or expires, and at a start, its prepared shares are deleted, those that nobody
+  has voted for (``sessions.expiry``).
 
-Any thread may call. Which locks there are, and their order, is in ``context``.
+Any thread may call. The locks and their order are in ``context``.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Keyring
 from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
 from mpcsim.service.storage.database import StoreFailed
-from mpcsim.service.web.entries import note
+from mpcsim.service.web.request_records import annotate_request
 
 
 class MpcNode:
@@ -83,11 +81,11 @@ class MpcNode:
 
         Args:
             me: OPERATOR or INSTITUTION.
-            link: what the gateway's grants for this node are authenticated with.
+            link: MAC keys of the gateway's grants for this node.
             clock: monotonic seconds, for the expiry of sessions.
             now: seconds since 1970 UTC, for the expiry of grants.
-            listener: told what the parties do; by whichever thread drives them.
-            signing_s: after so long a signing session expires; ``making_s``: the others.
+            listener: callback for what the parties do, from whichever thread drives them.
+            signing_s: lifetime of a signing session; ``making_s``: of the others.
         """
         self.me = me
         rng = rng or SystemRng()
@@ -108,7 +106,7 @@ class MpcNode:
         self._verbs = self._with_verbs(signing_s, making_s)
 
     def _with_verbs(self, signing_s: float, making_s: float) -> Mapping[str, Verb]:
-        """Make what answers the gateway, and return who answers which verb."""
+        """Create the handlers of requests, and return them by verb."""
         context, boot, shares = self._context, self._boot, self._shares
         presignatures, sessions, expiry = self._presignatures, self._sessions, self._expiry
         self._suspensions = Suspensions(context, shares, presignatures, sessions)
@@ -185,30 +183,32 @@ class MpcNode:
         return None
 
     def is_quick(self, verb: str, body: bytes) -> bool:
-        """Whether a request computes for a few milliseconds and does not wait for the disk, so that
-        a thread is not worth its while. All of signing is, and keeps to one thread by that."""
+        """Return whether a request computes for milliseconds and does not wait for the disk.
+
+        Such a request is handled without a thread of its own. All of signing is quick, and so stays
+        in one thread, as shares demand (``protocols.key_share.Guard``).
+        """
         if verb == "exchange":
             return self._sessions.is_signing(body[:SESSION_ID_BYTES])
         return verb in ("open", "sign", "presigned")
 
     def hello(self) -> wire.Hello:
-        """Return who this node is, since its last start."""
+        """Return identity, seal key and boot of this node since its last start."""
         return self._boot.hello
 
     def meet(self, hello: wire.Hello) -> None:
-        """Hear who the other MPC node is: its identity is kept at first sight.
+        """Take the other MPC node's hello; its identity is pinned at first sight.
 
         Raises:
-            Refused: it is not the other MPC node's, or another one than at first sight. Nothing
-                comes of that.
+            Refused: it is not the other MPC node's, or has another identity; nothing has changed.
         """
         self._context.peer.meet(hello)
 
     def check_grant(self, grant: bytes) -> None:
-        """See that whoever asks is the gateway, before anything is taken from them.
+        """Check that a request comes from the gateway, before its body is read.
 
         Raises:
-            GrantRefused: it is not.
+            GrantRefused: it does not.
         """
         self._boot.check_grant(grant)
 
@@ -216,25 +216,25 @@ class MpcNode:
         """Answer one request.
 
         Args:
-            grant: for this verb and what the body is about; used up by this.
+            grant: covers this verb and the body's subject; used up by this.
 
         Raises:
-            Refused: with an HTTP status; this node's part is as it was before. ``NodeFailed``:
-                for want of what is in the store. ``GrantRefused``: for want of a grant.
+            Refused: with an HTTP status; this node's state is unchanged. ``NodeFailed``: the store
+                failed or is damaged. ``GrantRefused``: the grant is not valid.
         """
         try:
             granted = self._boot.read_grant(grant)
-            note(granted.user_id, granted.key_id, granted.session_id)
+            annotate_request(granted.user_id, granted.key_id, granted.session_id)
             reply = self._verbs[verb](granted, body)
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
         except StoreFailed as error:
             LOG.error("%s %s: %s", ROLES[self.me], verb, error)
-            raise store_failed(error.told, self.me, error.code) from None
+            raise store_failed(error.public_text, self.me, error.code) from None
         return b"" if reply is None else reply.to_bytes()
 
     def restart(self) -> None:
-        """Go on as after a crash: with the store, and no session."""
+        """Restart as after a crash: with the store, and no sessions."""
         with self._context.lock:
             self._sessions.clear()
             self._shares.clear()
@@ -244,9 +244,9 @@ class MpcNode:
         self._expiry.drop_orphans()
 
     def sweep(self) -> None:
-        """Drop what sessions that are no more have made (``SessionExpiry.sweep``).
+        """Delete prepared shares of sessions that have ended (``SessionExpiry.sweep``).
 
         Raises:
-            StoreFailed: not everything could be dropped.
+            StoreFailed: not all could be deleted.
         """
         self._expiry.sweep()

@@ -1,4 +1,4 @@
-"""The other MPC node, as this one knows it: its identity is kept at first sight, and for good."""
+"""Peer of an MPC node, that is the other one: its identity is pinned at first sight, for good."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import BAD_REQUEST, UNAVAILABLE, NodeFailed, Refused
 from mpcsim.service.mpc_node.store import ShareStore
-from mpcsim.service.rpc.statements import vouched
+from mpcsim.service.rpc.statements import is_hello_authentic
 from mpcsim.service.rpc.wire import Hello
 from mpcsim.service.storage.database import file_of
 
 
 class Peer:
-    """Who the other MPC node is. Any thread may ask.
+    """Pinned identity of the other MPC node. Any thread may ask.
 
-    What it hears changes this once, at first sight. A stranger is refused, and leaves nothing
-    behind: whoever carries what the other node says could bring one.
+    It is stored once, at first sight. Another identity is refused and changes nothing: the gateway,
+    which carries the hello, could bring any.
     """
 
     def __init__(self, me: PartyId, store: ShareStore) -> None:
@@ -34,15 +34,15 @@ class Peer:
         self._lock = threading.Lock()
 
     def meet(self, hello: Hello) -> None:
-        """Hear who it is.
+        """Take a hello of the other node; pin its identity at first sight.
 
         Raises:
-            Refused: this is not the other MPC node's; ``NodeFailed``: it is another one than at
-                first sight.
-            StoreFailed: it cannot be kept.
+            Refused: the hello is not the other MPC node's; ``NodeFailed``: its identity is not the
+                pinned one.
+            StoreFailed: the identity cannot be stored.
         """
         it = ROLES[self.party]
-        if hello.party != self.party or not vouched(hello):
+        if hello.party != self.party or not is_hello_authentic(hello):
             raise Refused(BAD_REQUEST, f"this is not who the {it} is, says the {self._me}")
         with self._lock:
             if self._known is None:
@@ -58,10 +58,10 @@ class Peer:
             )
 
     def identity(self) -> bytes:
-        """The one that it had at first sight.
+        """Return the pinned identity.
 
         Raises:
-            NodeFailed: it has not been met.
+            NodeFailed: there is none yet.
         """
         if self._known is None:
             it = ROLES[self.party]

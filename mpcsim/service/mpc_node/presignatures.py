@@ -1,14 +1,47 @@
-"""What an MPC node keeps of presignatures, in memory only.
+"""Single use of presignatures: each is spent at two MPC nodes, which both must agree to one use.
 
-Of those it signs with, its own part (``PresignatureShares``). Of those that the other MPC node
-signs with, that they may be used, once (``UsageTokens``): for a client that keeps to the rules,
-single use does not rest on the one that signs, which may be corrupt, or come back from a backup. (A
-client that does not, with store, share and token, can open its vault without an allowance; against
-it the parts count, so that no process is to be restored from a snapshot of its memory.) Neither
-list is ever stored, so that a restart voids everything; and a boot, which is in what the client
-keeps, is of one process.
+Participants
+    C      a client (the REST node); the caller keeps C's part of each presignature, sealed
+    X      the MPC node that signs with it; keeps its own share of the presignature
+    Y      the other MPC node; keeps usage tokens (``allowance`` on the wire): each permits one use
+    G      the gateway: routes; may crash, replay or lie
 
-Whatever is dropped for want of room is signed by the full protocol instead.
+Messages in order; nothing is stored at X or Y, all of it lives in one process's memory
+  making
+    1   C -> X       sign(count): a session of the presigning protocol
+    2   C -> Y       open(half of the vault, count)
+    3   X            keeps its share of each presignature, by id
+    4   Y -> C       its half, and a fresh random usage token, kept with the numbers 0 to count - 1
+    5   C            seals its parts with X, the ids, token, numbers and the boots of X and Y
+  use, both requests at once
+    6   C -> X       presigned(id, message hash, path, rho, proof)
+    7   X -> C       [share of the presignature removed] share of the signature, re-randomised by
+                     the request, and X's half of the vault
+    8   C -> Y       open(half, id, token and number, hash of message, path and rho, proof)
+    9   Y -> C       [token and number removed] Y's half
+    10  C            opens the vault with both halves, and finishes the signature
+
+Invariants
+    P1  X signs at most once with its share of a presignature: removed before anything is computed.
+    P2  Y opens its half at most once for a presignature: so a client that keeps to the rules gets
+        at most one signature of each, even if X is corrupt or restored from a backup.
+    P3  Shares and tokens end with the process. The proofs in 6 and 8 name the node's start, and
+        another one refuses them (``Boot.check_boot``).
+    P4  They end with the epoch: when it is suspended or replaced.
+
+Crashes
+    before 5           what X and Y keep is used by nobody, and makes room for later ones
+    an answer is lost  the presignature is spent: the caller signs with another, or in a session
+    X or Y restarts    all presignatures with it are void
+
+Limits
+    A client that breaks the rules, with store, share and token, can open its vault without a usage
+    token. Against it only P1 counts: no process may be restored from a snapshot of its memory.
+    Beyond ``MAX_OF_A_KEY`` and ``MAX_OF_ALL`` the oldest are dropped: such a signature takes a
+    session.
+
+Checked by: ``tests/node/test_presignatures``; ``tests/service/mpc_node``: ``test_presigned``,
+``test_presignatures``; the rows of ``tests/attacks/test_service`` on presignatures.
 """
 
 from __future__ import annotations
@@ -27,13 +60,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MAX_OF_A_KEY: Final = 256
-"""Presignatures of one key; then the oldest go. Some kB each."""
+"""Presignatures kept of one key, some kB each; beyond, the oldest are dropped."""
 MAX_OF_ALL: Final = 1 << 16
-"""Presignatures; then those go whose key has got none for longest."""
+"""Presignatures kept of all keys; beyond, those of the key that got none for longest go."""
 
 
 class _BoundedPool(Generic[K, V]):
-    """Things of keys, in the order in which they came."""
+    """Pool of values by key_id and name, bounded by dropping the oldest."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[str, OrderedDict[K, V]] = OrderedDict()
@@ -50,17 +83,17 @@ class _BoundedPool(Generic[K, V]):
             self.forget(next(iter(self._of)))
 
     def take(self, key_id: str, name: K) -> V:
-        """What is there under that name; then it is not there any more.
+        """Remove a value and return it.
 
         Raises:
-            Refused: there is nothing.
+            Refused: there is none of that name.
         """
         if name not in self._of.get(key_id, ()):
             raise no_such_presignature()
         return self._pop(key_id, name)
 
     def forget(self, key_id: str) -> None:
-        """Of a key that is not signed with any more."""
+        """Drop all values of a key."""
         self._size -= len(self._of.pop(key_id, ()))
 
     def clear(self) -> None:
@@ -77,7 +110,7 @@ class _BoundedPool(Generic[K, V]):
 
 
 class PresignatureShares:
-    """This node's parts of presignatures that it signs with."""
+    """This node's shares of presignatures that it signs with (P1)."""
 
     def __init__(self) -> None:
         self._pool: _BoundedPool[bytes, Presignature] = _BoundedPool()
@@ -87,7 +120,7 @@ class PresignatureShares:
             self._pool.put(key_id, presignature.id, presignature)
 
     def take(self, key_id: str, identifier: bytes) -> Presignature:
-        """A part, which is not kept any more.
+        """Remove a share and return it (7).
 
         Raises:
             Refused: it is not here.
@@ -95,25 +128,25 @@ class PresignatureShares:
         return self._pool.take(key_id, identifier)
 
     def forget(self, key_id: str) -> None:
-        """All of a key."""
+        """Drop all of a key."""
         self._pool.forget(key_id)
 
     def clear(self) -> None:
-        """All of all keys."""
+        """Drop all of all keys."""
         self._pool.clear()
 
 
 class UsageTokens:
-    """Which presignatures the other MPC node's signatures may still be made with."""
+    """Usage tokens: each permits one use of presignatures that the other node signs with (P2)."""
 
     def __init__(self) -> None:
         self._pool: _BoundedPool[tuple[bytes, int], None] = _BoundedPool()
 
     def issue(self, key_id: str, count: int, rng: Rng) -> bytes:
-        """Allow so many to be used once each: numbers 0, 1, ... under the allowance returned.
+        """Return a usage token for ``count`` presignatures: numbers 0, 1, ... of it (4).
 
-        It is another one every time: who has a request for it repeated allows nothing again that
-        has been used.
+        It is a new one every time, so that a repeated request permits nothing again that has been
+        used.
         """
         allowance = rng.bytes(ALLOWANCE_BYTES)
         for index in range(count):
@@ -121,36 +154,36 @@ class UsageTokens:
         return allowance
 
     def use(self, key_id: str, allowance: bytes, index: int) -> None:
-        """Allow it no more.
+        """Spend a number of a usage token (9).
 
         Raises:
-            Refused: it is not allowed.
+            Refused: it has been spent, or never was issued.
         """
         self._pool.take(key_id, (allowance, index))
 
     def forget(self, key_id: str) -> None:
-        """All of a key."""
+        """Drop all of a key."""
         self._pool.forget(key_id)
 
     def clear(self) -> None:
-        """All of all keys."""
+        """Drop all of all keys."""
         self._pool.clear()
 
 
 class Presignatures:
-    """All that an MPC node keeps of presignatures; changed under the node's lock."""
+    """Shares and usage tokens of one MPC node; changed under the node's lock."""
 
     def __init__(self, lock: threading.RLock) -> None:
         self.shares, self.usage_tokens = PresignatureShares(), UsageTokens()
         self._lock = lock
 
     def forget(self, key_id: str) -> None:
-        """Forget those of a key that is suspended, or not in force any more."""
+        """Drop those of a key that is suspended, or not in force any more (P4)."""
         with self._lock:
             self.shares.forget(key_id)
             self.usage_tokens.forget(key_id)
 
     def clear(self) -> None:
-        """Forget all of them, as a restart does."""
+        """Drop all of them, as a restart does (P3)."""
         self.shares.clear()
         self.usage_tokens.clear()

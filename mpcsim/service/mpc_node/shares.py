@@ -1,4 +1,4 @@
-"""Key shares of an MPC node: which of them may be used, and their decoded form."""
+"""Key shares of an MPC node: checks before use, and a cache of their decoded form."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mpcsim.crypto.mta.schemes import built_in_scheme
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
-from mpcsim.service.errors import no_such_key, store_failed, suspended, unmerged
+from mpcsim.service.errors import key_not_merged, key_suspended, no_such_key, store_failed
 from mpcsim.service.mpc_node.context import LOG, NodeContext
 from mpcsim.service.mpc_node.store import StoredShare
-from mpcsim.service.rpc.standing import ACTIVE
+from mpcsim.service.rpc.activation_messages import ACTIVE
 
 DECODED_SHARES: Final = 1024
 """Shares kept in decoded form, some 40 kB each."""
@@ -47,20 +47,22 @@ class KeyShares:
         self.check_merged(stored)
         me, other = ROLES[self._context.me], ROLES[self._context.peer.party]
         if stored.suspended is not None:
-            raise suspended(f"this key is suspended at the {me}: {stored.suspended}; recover it")
+            raise key_suspended(
+                f"this key is suspended at the {me}: {stored.suspended}; recover it"
+            )
         if stored.suspended_there:
             # The client that was caught there could go on guessing here.
-            raise suspended(f"this key is suspended at the {other}; recover it")
+            raise key_suspended(f"this key is suspended at the {other}; recover it")
         return stored
 
     def check_merged(self, *shares: StoredShare) -> None:
-        """Check that shares are not from a store that was put back, and unheard of since.
+        """Check that shares have been merged, if their store was restored from a backup.
 
         Raises:
-            Unmerged: they are.
+            Unmerged: they have not.
         """
         if any(share.unmerged for share in shares):
-            raise unmerged(self._context.me, self._context.peer.party)
+            raise key_not_merged(self._context.me, self._context.peer.party)
 
     def decoded(self, stored: StoredShare) -> KeyShare:
         """Return the share in decoded form; decoding checks it against its record.

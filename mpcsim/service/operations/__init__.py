@@ -1,16 +1,21 @@
-"""The gateway with both MPC nodes behind it: the wallet service's other half.
+"""The gateway with both MPC nodes behind it, composed and operated.
 
 ``open_gateway()`` builds the whole: in memory, or in a folder with one SQLite file for each of the
-three services. ``OpenGateway.app`` is an ASGI application: served over HTTP (``mpcsim serve``), or
-called in this process without a socket, in notebooks and tests.
+three services. ``RunningGateway.app`` is an ASGI application: served over HTTP (``mpcsim serve``),
+or called in this process without a socket, in notebooks and tests.
 """
 
 import logging
 
-from mpcsim.service.operations.assembly import OpenGateway, OpenMpcNode, open_gateway, open_mpc_node
-from mpcsim.service.operations.backups import PARTS, back_up, put_back
-from mpcsim.service.operations.data_folder import link_file, logs_in, prepare, store_file
-from mpcsim.service.operations.doctor import Doctor, Examined, doctor
+from mpcsim.service.operations.backups import PARTS, back_up, restore
+from mpcsim.service.operations.composition import (
+    RunningGateway,
+    RunningMpcNode,
+    open_gateway,
+    open_mpc_node,
+)
+from mpcsim.service.operations.data_folder import link_file, log_folder_of, prepare, store_file
+from mpcsim.service.operations.doctor import Doctor, KeyReport, doctor
 from mpcsim.service.operations.options import GatewayOptions
 from mpcsim.service.operations.rotation import (
     GRACE_S,
@@ -23,14 +28,14 @@ from mpcsim.service.operations.supervisor import (
     DATA_FOLDER,
     HOST,
     METRICS_VARIABLE,
+    ProcessGroup,
     Program,
-    Revival,
-    Running,
+    RestartPolicy,
     access_token,
     backend,
     free_port,
     node_program,
-    running,
+    process_group,
 )
 
 __all__ = [
@@ -40,29 +45,29 @@ __all__ = [
     "METRICS_VARIABLE",
     "PARTS",
     "Doctor",
-    "Examined",
+    "KeyReport",
     "GatewayOptions",
-    "OpenGateway",
-    "OpenMpcNode",
+    "RunningGateway",
+    "RunningMpcNode",
     "Program",
-    "Revival",
-    "Running",
+    "RestartPolicy",
+    "ProcessGroup",
     "access_token",
     "back_up",
     "backend",
     "doctor",
     "free_port",
     "link_file",
-    "logs_in",
+    "log_folder_of",
     "node_program",
     "open_gateway",
     "open_mpc_node",
     "prepare",
-    "put_back",
+    "restore",
     "replace_lost_seal_key",
     "rotate_link",
     "rotate_token_key",
-    "running",
+    "process_group",
     "serve",
     "store_file",
 ]

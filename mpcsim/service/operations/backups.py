@@ -34,8 +34,8 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations.data_folder import (
-    claimed,
-    deployments,
+    claim_folder,
+    linked_deployments,
     open_beside,
     store_file,
     sync,
@@ -45,11 +45,11 @@ from mpcsim.service.storage.database import (
     REGISTRY,
     RESERVE_SUFFIX,
     StoreFailed,
-    without_temporary_files,
+    keep_temporary_data_in_memory,
 )
 
 PARTS: Final = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
-"""Whose store: a backup is of one of them."""
+"""Roles whose store can be backed up; a backup is of one of them."""
 _SCHEMA: Final = """
 CREATE TABLE backup (
     role       TEXT NOT NULL,
@@ -60,19 +60,19 @@ CREATE TABLE backup (
 );
 """
 READING_S: Final = 1.0
-"""How long whoever still reads a store that is to make room may take."""
+"""Seconds given to readers of a store that is to be replaced."""
 _MAGIC: Final = b"SQLite format 3\0"
-_BESIDE: Final = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database."""
-_TAKEN: Final = (*_BESIDE, RESERVE_SUFFIX)
-"""What is kept beside a store: a file of such a name is written to, or deleted."""
+_SQLITE_SUFFIXES: Final = ("-wal", "-shm", "-journal")
+"""Suffixes of the files that SQLite keeps beside a database."""
+_RESERVED_SUFFIXES: Final = (*_SQLITE_SUFFIXES, RESERVE_SUFFIX)
+"""Suffixes of all files kept beside a store: a file of such a name is written to, or deleted."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 """Primary codes of a database that cannot be read, whatever is done."""
 
 
 @dataclass(frozen=True)
 class Backup:
-    """What a copy says of itself."""
+    """Description that a backup carries of itself."""
 
     role: str
     deployment: str
@@ -80,16 +80,16 @@ class Backup:
     """ISO 8601, UTC."""
     layout: int
     digest: str
-    """Of everything in it, 64 hex digits: SQLite's own check sees less."""
+    """Digest of everything in it, 64 hex digits: SQLite's own check sees less."""
 
 
 @dataclass(frozen=True)
-class PutBack:
-    """What has been done."""
+class RestoreResult:
+    """Result of a restore."""
 
     backup: Backup
     aside: Path | None
-    """Where the store is that was there before; it may hold shares."""
+    """Path of the store that was there before; it may hold shares."""
 
 
 def back_up(data: Path, role: str, target: Path, now: Callable[[], float]) -> Backup:
@@ -114,25 +114,25 @@ def back_up(data: Path, role: str, target: Path, now: Callable[[], float]) -> Ba
     if target.absolute().parent.resolve() in [(data / part).resolve() for part in PARTS]:
         raise UsageError(f"{target}: a service's folder is its own; keep backups elsewhere")
     taken = datetime.fromtimestamp(now(), UTC).isoformat(timespec="seconds")
-    with _saying(target):
+    with _errors_about(target):
         opened, new = open_beside(target)
         os.close(opened)
         try:
-            found = _copied(store, role, new, taken)
-            _synced(new)
-            _put(new, target)
+            found = _copy_store(store, role, new, taken)
+            _sync_file(new)
+            _link_new(new, target)
             sync(target.parent)
         except BaseException:
-            _remove(new)
+            _remove_unfinished(new)
             raise
     return found
 
 
-def _copied(store: Path, role: str, new: Path, taken: str) -> Backup:
-    with closing(_opened(new)) as copy:
-        with _about(store), closing(_read_only(store)) as source:
+def _copy_store(store: Path, role: str, new: Path, taken: str) -> Backup:
+    with closing(_open_new(new)) as copy:
+        with _sqlite_errors_about(store), closing(_read_only(store)) as source:
             source.backup(copy)
-        with _about(new):
+        with _sqlite_errors_about(new):
             copy.execute("PRAGMA journal_mode = MEMORY")  # whoever is killed leaves one file
             _check(store, copy)
             _drop_prepared(copy, role)
@@ -157,13 +157,13 @@ def _drop_prepared(copy: sqlite3.Connection, role: str) -> None:
         copy.execute("DELETE FROM shares WHERE state = 'prepared'")
 
 
-def look_at(file: Path) -> Backup:
-    """What a file is, if it is a backup, and whole.
+def inspect_backup(file: Path) -> Backup:
+    """Check that a file is an undamaged backup, and return its description.
 
     Raises:
         UsageError: it is none, or damaged.
     """
-    with _saying(file):
+    with _errors_about(file):
         with open(file, "rb") as opened:
             if opened.read(len(_MAGIC)) != _MAGIC:
                 raise UsageError(f"{file} is no backup")
@@ -181,20 +181,22 @@ def look_at(file: Path) -> Backup:
             except (sqlite3.Error, TypeError):
                 whole = False
         if not whole:
-            raise _damaged(file)
+            raise _damaged_file(file)
     return found
 
 
-def put_back(
+def restore(
     data: Path,
     role: str,
     file: Path,
     now: Callable[[], float],
     *,
     other_restored_too: bool = False,
-) -> PutBack:
-    """Put a backup in the place of a service's store, which does not run. The store that is there
-    is kept beside it. A crash at any point leaves one of the two in its place, whole.
+) -> RestoreResult:
+    """Replace the store of a service that does not run with a backup.
+
+    The store that is there is kept beside it. A crash at any point leaves one of the two in its
+    place, whole.
 
     Args:
         now: seconds since 1970 UTC.
@@ -206,12 +208,12 @@ def put_back(
             is as it was.
     """
     _check_name(file)
-    found = look_at(file)
+    found = inspect_backup(file)
     if found.role != role:
         raise UsageError(f"{file} is a backup of the {found.role}'s store, not the {role}'s")
-    with claimed(data / role), _saying(data / role):
+    with claim_folder(data / role), _errors_about(data / role):
         store = store_file(data, role)
-        known = deployments(data, role) | _of(store)
+        known = linked_deployments(data, role) | _deployment_of(store)
         if known - {found.deployment}:
             raise UsageError(
                 f"{file} is of another deployment than what is in {data / role}: put back files "
@@ -219,22 +221,22 @@ def put_back(
             )
         opened, new = open_beside(store)
         try:
-            _prepare(file, opened, new, found, now, other_restored_too)
+            _prepare_store(file, opened, new, found, now, other_restored_too)
             aside = _set_aside(store, now)
             try:
                 os.rename(new, store)
             except BaseException:
                 if aside is not None:
-                    _take_back(store, aside)
+                    _undo_set_aside(store, aside)
                 raise
         except BaseException:
-            _remove(new)
+            _remove_unfinished(new)
             raise
         sync(store.parent)
-    return PutBack(found, aside)
+    return RestoreResult(found, aside)
 
 
-def _prepare(
+def _prepare_store(
     file: Path,
     opened: int,
     new: Path,
@@ -245,11 +247,11 @@ def _prepare(
     """Make the store that is to be put in its place."""
     with open(opened, "wb") as target, open(file, "rb") as source:
         shutil.copyfileobj(source, target)
-    with closing(_opened(new)) as database:
+    with closing(_open_new(new)) as database:
         database.execute("PRAGMA journal_mode = MEMORY")
         _check(file, database)
         if _digest(database) != found.digest:
-            raise _damaged(file)
+            raise _damaged_file(file)
         database.execute("DROP TABLE backup")
     if found.role == REGISTRY:
         # Since the backup its key for tokens may have been changed because it had leaked.
@@ -259,7 +261,7 @@ def _prepare(
     else:
         with closing(ShareStore(new, now)) as store:
             store.mark_restored(found.taken, both=other_restored_too)
-    _synced(new)
+    _sync_file(new)
 
 
 def _set_aside(store: Path, now: Callable[[], float]) -> Path | None:
@@ -269,31 +271,33 @@ def _set_aside(store: Path, now: Callable[[], float]) -> Path | None:
     one's. What cannot be opened any more keeps it, under such a name, too.
     """
     if not store.exists():
-        for suffix in _BESIDE:  # of a store that is gone: it would be taken for the new one's
+        for (
+            suffix
+        ) in _SQLITE_SUFFIXES:  # of a store that is gone: it would be taken for the new one's
             Path(f"{store}{suffix}").unlink(missing_ok=True)
         return None
     at = datetime.fromtimestamp(now(), UTC).strftime("%Y%m%dT%H%M%SZ")
     name = f"{store.name}.before-restore-{at}"
     names = chain([name], (f"{name}-{n}" for n in count(2)))
     aside = next(path for path in map(store.with_name, names) if not os.path.lexists(path))
-    log, kept = Path(f"{store}-wal"), _log_of(aside)
+    log, kept = Path(f"{store}-wal"), _kept_log(aside)
     if log.exists() and log.stat().st_size:
         shutil.copy(log, kept)
-        _synced(kept)
+        _sync_file(kept)
     try:
-        if _emptied(store):
+        if _empty_log(store):
             kept.unlink(missing_ok=True)
         os.link(store, aside)
     except BaseException:
         kept.unlink(missing_ok=True)
         raise
-    for suffix in _BESIDE:
+    for suffix in _SQLITE_SUFFIXES:
         Path(f"{store}{suffix}").unlink(missing_ok=True)
     sync(store.parent)
     return aside
 
 
-def _emptied(store: Path) -> bool:
+def _empty_log(store: Path) -> bool:
     """Move the log of writes into a store; False if the store is damaged.
 
     Raises:
@@ -311,19 +315,19 @@ def _emptied(store: Path) -> bool:
     return True
 
 
-def _take_back(store: Path, aside: Path) -> None:
+def _undo_set_aside(store: Path, aside: Path) -> None:
     """The present store stays what it is: undo ``_set_aside``."""
-    if (kept := _log_of(aside)).exists():
+    if (kept := _kept_log(aside)).exists():
         os.rename(kept, f"{store}-wal")
     aside.unlink()
 
 
-def _log_of(aside: Path) -> Path:
-    """Where the log of writes of a store that is damaged is kept beside it."""
+def _kept_log(aside: Path) -> Path:
+    """Return the path at which the log of writes of a damaged store is kept."""
     return Path(f"{aside}-wal")
 
 
-def _of(store: Path) -> set[str]:
+def _deployment_of(store: Path) -> set[str]:
     """The deployment of the store that is there, if it says one outside its log of writes. Looking
     leaves nothing behind."""
     if not store.exists():
@@ -343,17 +347,17 @@ def _read_only(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     """
     how = "mode=ro&immutable=1" if immutable else "mode=ro"
     uri = f"{path.resolve().as_uri()}?{how}"
-    return without_temporary_files(sqlite3.connect(uri, uri=True, isolation_level=None))
+    return keep_temporary_data_in_memory(sqlite3.connect(uri, uri=True, isolation_level=None))
 
 
-def _opened(new: Path) -> sqlite3.Connection:
+def _open_new(new: Path) -> sqlite3.Connection:
     """A file that is being made."""
-    return without_temporary_files(sqlite3.connect(new, isolation_level=None))
+    return keep_temporary_data_in_memory(sqlite3.connect(new, isolation_level=None))
 
 
 def _check(path: Path, database: sqlite3.Connection) -> None:
     if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-        raise _damaged(path)
+        raise _damaged_file(path)
 
 
 def _layout(database: sqlite3.Connection) -> int:
@@ -362,7 +366,7 @@ def _layout(database: sqlite3.Connection) -> int:
 
 
 def _digest(database: sqlite3.Connection) -> str:
-    """Of every row of every table but the one that says it."""
+    """Return a digest of every row of every table, but for the one that holds it."""
     digest = hashlib.sha256()
     tables = database.execute(
         "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name != 'backup'"
@@ -375,20 +379,20 @@ def _digest(database: sqlite3.Connection) -> str:
     return digest.hexdigest()
 
 
-def _damaged(file: Path) -> UsageError:
+def _damaged_file(file: Path) -> UsageError:
     return UsageError(f"{file} is damaged, or has not been copied whole")
 
 
 # ---------------------------------------------------------------------- files
 
 
-def _remove(path: Path) -> None:
+def _remove_unfinished(path: Path) -> None:
     """Delete a file that ``open_beside`` has made, with what SQLite keeps beside it."""
-    for suffix in ("", *_BESIDE):
+    for suffix in ("", *_SQLITE_SUFFIXES):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-def _synced(path: Path) -> None:
+def _sync_file(path: Path) -> None:
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -397,16 +401,16 @@ def _synced(path: Path) -> None:
 
 
 def _check_name(backup: Path) -> None:
-    """See that a backup is not called like what is kept beside a store.
+    """Check that a backup is not named like a file that is kept beside a store.
 
     Raises:
         UsageError: it is, and would be written to, or deleted, as that.
     """
-    if backup.name.endswith(_TAKEN):
+    if backup.name.endswith(_RESERVED_SUFFIXES):
         raise UsageError(f"{backup}: databases keep files of their own under such a name")
 
 
-def _put(new: Path, target: Path) -> None:
+def _link_new(new: Path, target: Path) -> None:
     """Give a file its name, unless there is another of that name."""
     try:
         os.link(new, target)
@@ -419,8 +423,8 @@ def _put(new: Path, target: Path) -> None:
 
 
 @contextmanager
-def _about(path: Path) -> Iterator[None]:
-    """Say in one sentence what SQLite has about a file."""
+def _sqlite_errors_about(path: Path) -> Iterator[None]:
+    """Raise SQLite's errors about a file as ``UsageError`` in one sentence."""
     try:
         yield
     except sqlite3.Error as error:
@@ -428,7 +432,7 @@ def _about(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _saying(path: Path) -> Iterator[None]:
+def _errors_about(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
@@ -438,4 +442,4 @@ def _saying(path: Path) -> Iterator[None]:
     except (sqlite3.Error, StoreFailed) as error:
         raise UsageError(f"{path}: {error}") from error
     except UnicodeDecodeError:  # what was to be text in it
-        raise _damaged(path) from None
+        raise _damaged_file(path) from None

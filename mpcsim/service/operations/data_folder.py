@@ -32,7 +32,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.store import ShareStore
-from mpcsim.service.operations.deployment import Store, bring_together
+from mpcsim.service.operations.deployment import Store, join_deployment
 from mpcsim.service.rpc.grants import LINK_KEY_BYTES, Keyring, LinkKeys
 from mpcsim.service.storage.database import REGISTRY, StoreFailed, file_of
 
@@ -46,14 +46,14 @@ ID_BYTES: Final = 16
 
 @dataclass(frozen=True)
 class LinkSecret:
-    """What the gateway and one MPC node share, as one of them has it."""
+    """Secret of the link between gateway and one MPC node, as one of them has it."""
 
     deployment: str
     """32 hex digits; the same in all links of a gateway."""
     keys: LinkKeys
 
     @classmethod
-    def fresh(cls, rng: Rng, deployment: str | None = None) -> Self:
+    def generate(cls, rng: Rng, deployment: str | None = None) -> Self:
         """A new one.
 
         Args:
@@ -62,7 +62,7 @@ class LinkSecret:
         return cls(deployment or rng.bytes(ID_BYTES).hex(), LinkKeys(rng.bytes(LINK_KEY_BYTES)))
 
     def to_text(self) -> str:
-        """As it is written into its file."""
+        """Return the text of a link file."""
         keys = self.keys
         text = f"{self.deployment} {keys.key.hex()}\n"
         if keys.other is not None:
@@ -79,7 +79,7 @@ class LinkSecret:
         keys = LinkKeys(bytes.fromhex(key))
         if more:
             other, until = more
-            keys = LinkKeys(keys.key, bytes.fromhex(other), _until(until))
+            keys = LinkKeys(keys.key, bytes.fromhex(other), _parse_until(until))
         sizes = {len(key) for key in (keys.key, keys.other) if key is not None}
         if len(bytes.fromhex(deployment)) != ID_BYTES or sizes != {LINK_KEY_BYTES}:
             raise ValueError("not of these sizes")
@@ -87,17 +87,17 @@ class LinkSecret:
 
 
 def store_file(data: Path, role: str) -> Path:
-    """Where a service keeps its store."""
+    """Return the path of a service's store."""
     return data / role / file_of(role)
 
 
-def logs_in(data: Path) -> Path:
-    """Where those who serve a data folder keep their log files."""
+def log_folder_of(data: Path) -> Path:
+    """Return the folder for the log files of whoever serves a data folder."""
     return data.resolve() / "logs"
 
 
 def link_file(data: Path, role: str, party: PartyId) -> Path:
-    """Where the gateway, or the MPC node itself, keeps the secret of the link between them."""
+    """Return the path of the link secret at one end: the gateway's, or the MPC node's own."""
     return data / role / f"{ROLES[party] if role == REGISTRY else REGISTRY}.link"
 
 
@@ -108,7 +108,7 @@ def read_link(data: Path, role: str, party: PartyId) -> LinkSecret:
         UsageError: there is none, or it cannot be read.
     """
     path = link_file(data, role, party)
-    if (found := _read(path)) is None:
+    if (found := _read_link_file(path)) is None:
         raise UsageError(
             f"{path} is missing: mpcsim link {ROLES[party]} --data {data} makes it, here and at "
             "the other end"
@@ -116,19 +116,19 @@ def read_link(data: Path, role: str, party: PartyId) -> LinkSecret:
     return found
 
 
-def ring(data: Path, role: str, party: PartyId) -> tuple[str, Keyring]:
+def read_keyring(data: Path, role: str, party: PartyId) -> tuple[str, Keyring]:
     """The deployment and the keys of a link, at one of its ends: in use, they follow their file.
 
     Raises:
         UsageError: as of ``read_link``.
     """
     path = link_file(data, role, party)
-    seen = _stamp(path)
+    seen = _file_version(path)
     deployment = (secret := read_link(data, role, party)).deployment
 
     def reread() -> LinkKeys | None:
         nonlocal seen
-        if (now := _stamp(path)) == seen:
+        if (now := _file_version(path)) == seen:
             return None
         seen = now
         try:
@@ -136,16 +136,16 @@ def ring(data: Path, role: str, party: PartyId) -> tuple[str, Keyring]:
             if found.deployment != deployment:
                 raise UsageError(f"{path}: it is of another deployment")
         except UsageError as error:
-            LOG.error("%s; what it said before stays in use", error)
+            LOG.error("%s; the keys in use stay", error)
             return None
-        LOG.info("%s: it says something else now", path)
+        LOG.info("%s: its keys have changed and are used from now on", path)
         return found.keys
 
     return deployment, Keyring(secret.keys, reread)
 
 
-def _stamp(path: Path) -> object:
-    """Another one whenever somebody has put another file there."""
+def _file_version(path: Path) -> object:
+    """Return a value that differs whenever somebody has put another file there."""
     try:
         found = os.stat(path)
     except OSError:
@@ -163,12 +163,12 @@ def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> Non
     """
     parties = tuple(parties)
     roles = [REGISTRY, *(ROLES[party] for party in parties)]
-    with ExitStack() as claims, _saying_what_failed(data):
-        if all(len(_links(data, party)) == 2 for party in parties):
+    with ExitStack() as claims, _errors_as_usage_errors(data):
+        if all(len(_read_both_ends(data, party)) == 2 for party in parties):
             return
         for role in roles:
-            claims.enter_context(claimed(data / role))
-        ids = {found.deployment for party in MPC_NODES for found in _links(data, party)}
+            claims.enter_context(claim_folder(data / role))
+        ids = {found.deployment for party in MPC_NODES for found in _read_both_ends(data, party)}
         if len(ids) > 1:
             raise UsageError(
                 f"the .link files in {data} are of different deployments: put back folders that "
@@ -176,7 +176,7 @@ def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> Non
             )
         deployment = ids.pop() if ids else _deployment(data, roles, rng)
         for party in parties:
-            secret, *more = _links(data, party) or [LinkSecret.fresh(rng, deployment)]
+            secret, *more = _read_both_ends(data, party) or [LinkSecret.generate(rng, deployment)]
             if not more:
                 one = replace(secret, keys=LinkKeys(secret.keys.key))
                 for role in (REGISTRY, ROLES[party]):
@@ -184,7 +184,7 @@ def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> Non
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[None]:
+def claim_folder(folder: Path) -> Iterator[None]:
     """Make a service's folder, and keep others out of it: an MPC node must know of every open
     session of a key. The operating system lifts the claim with the process, however that ends.
 
@@ -249,31 +249,31 @@ def _deployment(data: Path, roles: Iterable[str], rng: Rng) -> str:
             if path.exists() and path.stat().st_size:
                 stores[role] = store = (Registry if role == REGISTRY else ShareStore)(path)
                 opened.callback(store.close)
-        return bring_together(stores, lambda: rng.bytes(ID_BYTES).hex())
+        return join_deployment(stores, lambda: rng.bytes(ID_BYTES).hex())
 
 
 # ---------------------------------------------------------------------- links
 
 
-def deployments(data: Path, role: str) -> set[str]:
+def linked_deployments(data: Path, role: str) -> set[str]:
     """The deployments that a service is part of, as the links in its own folder say: none or one.
 
     Raises:
         UsageError: a link cannot be read.
     """
     ends = MPC_NODES if role == REGISTRY else [p for p in MPC_NODES if ROLES[p] == role]
-    found = [_read(link_file(data, role, party)) for party in ends]
+    found = [_read_link_file(link_file(data, role, party)) for party in ends]
     return {secret.deployment for secret in found if secret is not None}
 
 
-def _links(data: Path, party: PartyId) -> list[LinkSecret]:
+def _read_both_ends(data: Path, party: PartyId) -> list[LinkSecret]:
     """The secrets at both ends of a link, the gateway's first: none, one or two that fit.
 
     Raises:
         UsageError: they do not, or cannot be read.
     """
     ends = [link_file(data, role, party) for role in (REGISTRY, ROLES[party])]
-    found = [secret for path in ends if (secret := _read(path)) is not None]
+    found = [secret for path in ends if (secret := _read_link_file(path)) is not None]
     if len(found) == 2:
         gateway, mpc_node = found
         known = mpc_node.keys.key, mpc_node.keys.other
@@ -284,7 +284,7 @@ def _links(data: Path, party: PartyId) -> list[LinkSecret]:
     return found
 
 
-def _read(path: Path) -> LinkSecret | None:
+def _read_link_file(path: Path) -> LinkSecret | None:
     try:
         return LinkSecret.from_text(path.read_text(encoding="ascii"))
     except (FileNotFoundError, NotADirectoryError):
@@ -295,7 +295,7 @@ def _read(path: Path) -> LinkSecret | None:
         raise UsageError(f"{path}: it is damaged; put a whole one back") from None
 
 
-def _until(text: str) -> float:
+def _parse_until(text: str) -> float:
     found = math.inf if text == "also" else float(text)
     if not found > 0:
         raise ValueError("no time")
@@ -303,7 +303,7 @@ def _until(text: str) -> float:
 
 
 def write_link(data: Path, role: str, party: PartyId, secret: LinkSecret) -> None:
-    """Put the secret of a link into its file at one end: all of it or nothing, and for its owner
+    """Write the secret of a link to its file at one end, atomically and readable by its owner
     only."""
     path = link_file(data, role, party)
     opened, new = open_beside(path)
@@ -362,7 +362,7 @@ def sync(folder: Path) -> None:
 
 
 @contextmanager
-def _saying_what_failed(data: Path) -> Iterator[None]:
+def _errors_as_usage_errors(data: Path) -> Iterator[None]:
     try:
         yield
     except StoreFailed as error:

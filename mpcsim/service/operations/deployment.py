@@ -1,4 +1,4 @@
-"""Which stores belong together: a gateway's and its MPC nodes' are of one deployment."""
+"""Deployments: the stores of a gateway and of its MPC nodes belong together."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Store(Protocol):
     def join(self, deployment: Deployment) -> None: ...
 
 
-def belong(store: Store, role: str, deployment: str) -> None:
-    """See that a store is of a deployment; one that knows of none becomes part of it.
+def check_same_deployment(store: Store, role: str, deployment: str) -> None:
+    """Check that a store is of a deployment; one that knows of none joins it.
 
     Raises:
         UsageError: it is of another one, or another role's; nothing has changed.
@@ -34,8 +34,8 @@ def belong(store: Store, role: str, deployment: str) -> None:
         )
 
 
-def bring_together(stores: Mapping[str, Store], make_id: Callable[[], str]) -> str:
-    """See that stores are of one deployment; those that know of none become part of it.
+def join_deployment(stores: Mapping[str, Store], make_id: Callable[[], str]) -> str:
+    """Check that all stores are of one deployment; those that know of none join it.
 
     Args:
         stores: by role.

@@ -36,19 +36,24 @@ from mpcsim.service.gateway.diagnosis import (
     diagnose,
     identities_in,
 )
-from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, answered
+from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, decode_answer
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry, UsernameTaken
-from mpcsim.service.operations.assembly import distant
-from mpcsim.service.operations.data_folder import ring, store_file
-from mpcsim.service.operations.deployment import belong
+from mpcsim.service.operations.composition import mpc_node_at
+from mpcsim.service.operations.data_folder import read_keyring, store_file
+from mpcsim.service.operations.deployment import check_same_deployment
 from mpcsim.service.precis import enforce_username
+from mpcsim.service.rpc.activation_messages import PREPARED
 from mpcsim.service.rpc.grants import GrantIssuer, Scope
-from mpcsim.service.rpc.standing import PREPARED
-from mpcsim.service.rpc.statements import SignedTestimony, Testify, signed_by, vouched
+from mpcsim.service.rpc.statements import (
+    GetReconciliationStatement,
+    SignedReconciliationStatement,
+    is_hello_authentic,
+    is_signed_by,
+)
 from mpcsim.service.storage.database import REGISTRY, StoreFailed, file_of
 from mpcsim.sim.simulated_network import SimulatedNetwork
 
-At = tuple[str, str]
+UserCurve = tuple[str, str]
 """User and curve."""
 
 PAUSE_S: Final = 1.0
@@ -56,7 +61,7 @@ PAUSE_S: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Examined:
+class KeyReport:
     """A key that has been looked at."""
 
     finding: Finding
@@ -65,7 +70,7 @@ class Examined:
 
 
 class Doctor:
-    """For one examination of a deployment. For one event loop."""
+    """Examination of a deployment, key by key. For one event loop."""
 
     def __init__(
         self,
@@ -85,11 +90,11 @@ class Doctor:
         self._pause_s = pause_s
         self._identities: dict[PartyId, bytes] = {}
         self._seal_numbers: dict[PartyId, int] = {}
-        self._named: dict[PartyId, bytes] = {}
-        self.keys: set[At] = set()
-        """Of which an MPC node holds a share that has been voted for, at least."""
+        self._recorded_identities: dict[PartyId, bytes] = {}
+        self.keys: set[UserCurve] = set()
+        """Keys of which an MPC node holds a share that has been voted for, at least."""
         self._empty: set[PartyId] = set()
-        self.unheard: dict[PartyId, Problem] = {}
+        self.unavailable: dict[PartyId, Problem] = {}
         """Parts that cannot be asked, and why."""
 
     async def begin(self) -> None:
@@ -97,16 +102,16 @@ class Doctor:
         for party, link in self._links.items():
             try:
                 hello = await link.hello(fresh=True)
-                if hello.party != party or not vouched(hello):
-                    self.unheard[party] = _another(party)
+                if hello.party != party or not is_hello_authentic(hello):
+                    self.unavailable[party] = _wrong_node_problem(party)
                     continue
                 self._identities[party] = hello.identity
                 self._seal_numbers[party] = hello.seal_number
                 held = await share_inventory(link)
             except LinkFailed as failed:
-                self.unheard[party] = _unheard(party, failed)
+                self.unavailable[party] = _link_problem(party, failed)
             except Refused as refused:
-                self.unheard[party] = _refused(party, refused)
+                self.unavailable[party] = _refusal_problem(party, refused)
             else:
                 self.keys |= {(h.user_id, h.curve) for h in held if h.state != PREPARED}
                 if not held:
@@ -115,7 +120,7 @@ class Doctor:
     # ------------------------------------------------------------------ users
 
     def user_id(self, user: str) -> str:
-        """Whose name or identifier that is.
+        """Return the identifier of the user that has this name or identifier.
 
         Raises:
             UsageError: nobody's.
@@ -162,7 +167,7 @@ class Doctor:
 
     async def examine(
         self, user_id: str | None = None, *, repair: bool = False
-    ) -> AsyncIterator[Examined]:
+    ) -> AsyncIterator[KeyReport]:
         """Look at every key: first come those that fit, then the others, which are looked at twice.
 
         Args:
@@ -173,24 +178,24 @@ class Doctor:
         suspended = self._suspended()
         odd = []
         wanted = [at for at in self.keys | registered if user_id in (None, at[0])]
-        for at in sorted(wanted, key=self._place):
-            finding = await self._look(at, suspended)
+        for at in sorted(wanted, key=self._sort_key):
+            finding = await self._diagnose(at, suspended)
             if finding.problems:
                 odd.append(at)
             else:
-                yield Examined(finding)
+                yield KeyReport(finding)
         if odd:
             await asyncio.sleep(self._pause_s)
         suspended = self._suspended()
         for at in odd:
-            finding = await self._look(at, suspended)
+            finding = await self._diagnose(at, suspended)
             repaired = repair and self._repair(finding)
             if repaired:
-                finding = await self._look(at, suspended)
-            yield Examined(finding, repaired)
+                finding = await self._diagnose(at, suspended)
+            yield KeyReport(finding, repaired)
 
     def _repair(self, finding: Finding) -> bool:
-        """Have the registry follow both MPC nodes; whether it has."""
+        """Make the registry follow both MPC nodes; return whether it has changed."""
         if finding.newer is None or finding.username is None:
             return False
         try:
@@ -200,14 +205,16 @@ class Doctor:
             return False
         return True
 
-    def _registered(self) -> set[At]:
+    def _registered(self) -> set[UserCurve]:
         """The registry's keys; and whom all of their records name is remembered."""
         found = {(key.user_id, key.curve) for key in self._registry.all_keys()}
         identities: dict[PartyId, set[bytes]] = defaultdict(set)
         for at in found:
             for party, identity in identities_in(self._registry.key(*at)).items():
                 identities[party].add(identity)
-        self._named = {party: one for party, (one, *more) in identities.items() if not more}
+        self._recorded_identities = {
+            party: one for party, (one, *more) in identities.items() if not more
+        }
         return found
 
     def _suspended(self) -> Mapping[str, frozenset[str]]:
@@ -217,41 +224,42 @@ class Doctor:
             found[notice.at.user_id].add(notice.at.key_id.hex())
         return {user_id: frozenset(key_ids) for user_id, key_ids in found.items()}
 
-    async def _look(self, at: At, suspended: Mapping[str, frozenset[str]]) -> Finding:
-        nodes = await asyncio.gather(*(self._hear(party, at) for party in MPC_NODES))
+    async def _diagnose(self, at: UserCurve, suspended: Mapping[str, frozenset[str]]) -> Finding:
+        nodes = await asyncio.gather(*(self._query_node(party, at) for party in MPC_NODES))
         return diagnose(
             Case(
                 *at,
-                self._name(at[0]),
+                self._username(at[0]),
                 self._registry.key(*at),
                 suspended.get(at[0], frozenset()),
                 dict(zip(MPC_NODES, nodes, strict=True)),
                 self._empty,
-                self._named,
+                self._recorded_identities,
             )
         )
 
-    def _name(self, user_id: str) -> str | None:
+    def _username(self, user_id: str) -> str | None:
         user = self._registry.user(user_id)
         return None if user is None else user.username
 
-    def _place(self, at: At) -> tuple[str, str, str]:
-        """In the order of names; users without one come last."""
-        return self._name(at[0]) or chr(sys.maxunicode), *at
+    def _sort_key(self, at: UserCurve) -> tuple[str, str, str]:
+        """Return a sort key: by user name, users without one last."""
+        return self._username(at[0]) or chr(sys.maxunicode), *at
 
-    async def _hear(self, party: PartyId, at: At) -> NodeStatement | Problem:
-        """What an MPC node says of a key, or why it is not heard."""
-        if party in self.unheard:
-            return self.unheard[party]
+    async def _query_node(self, party: PartyId, at: UserCurve) -> NodeStatement | Problem:
+        """Return what an MPC node states about a key, or the problem that keeps it from
+        answering."""
+        if party in self.unavailable:
+            return self.unavailable[party]
         link, nonce = self._links[party], self._rng.bytes(BOOT_BYTES)
         try:
-            reply = await link.ask(Scope("testify", at[0]), Testify(*at, nonce))
-            said = answered(SignedTestimony, party, reply)
+            reply = await link.ask(Scope("testify", at[0]), GetReconciliationStatement(*at, nonce))
+            said = decode_answer(SignedReconciliationStatement, party, reply)
         except LinkFailed as failed:
-            self.unheard[party] = _unheard(party, failed)
-            return self.unheard[party]
+            self.unavailable[party] = _link_problem(party, failed)
+            return self.unavailable[party]
         except Refused as refused:
-            return _refused(party, refused)
+            return _refusal_problem(party, refused)
         statement, identity = said.statement, self._identities[party]
         asked = (
             statement.party,
@@ -259,8 +267,8 @@ class Doctor:
             statement.user_id,
             statement.curve_name,
         )
-        if asked != (party, nonce, *at) or not signed_by(identity, statement, said.signature):
-            return _forged(party)
+        if asked != (party, nonce, *at) or not is_signed_by(identity, statement, said.signature):
+            return _forgery_problem(party)
         return NodeStatement(identity, statement, self._seal_numbers[party])
 
 
@@ -291,14 +299,14 @@ async def doctor(
             f"{path} is missing: put a backup of it back, or start the gateway, which makes an "
             "empty one that --repair --name can fill from what the MPC nodes hold"
         )
-    ends = {party: ring(folder, REGISTRY, party) for party in MPC_NODES}
+    ends = {party: read_keyring(folder, REGISTRY, party) for party in MPC_NODES}
     try:
         with closing(Registry(path, rng=rng, now=now)) as registry:
             for deployment, _ in ends.values():
-                belong(registry, REGISTRY, deployment)
+                check_same_deployment(registry, REGISTRY, deployment)
             links = {
                 party: Link(
-                    distant(party, addresses[party], timeout_s),
+                    mpc_node_at(party, addresses[party], timeout_s),
                     GrantIssuer(party, keys, rng, now),
                     SimulatedNetwork(),
                     timer=time.perf_counter,
@@ -320,7 +328,7 @@ async def doctor(
 # ---------------------------------------------------------------------- who is not heard
 
 
-def _unheard(party: PartyId, failed: LinkFailed) -> Problem:
+def _link_problem(party: PartyId, failed: LinkFailed) -> Problem:
     role = ROLES[party]
     variables = f"{role.upper()}_URL and {role.upper()}_PORT"
     advice = (
@@ -330,7 +338,7 @@ def _unheard(party: PartyId, failed: LinkFailed) -> Problem:
     return Problem(ProblemKind.UNHEARD, str(failed), advice)
 
 
-def _refused(party: PartyId, refused: Refused) -> Problem:
+def _refusal_problem(party: PartyId, refused: Refused) -> Problem:
     role = ROLES[party]
     if refused.status == UNAVAILABLE:
         advice = f"see to its disk, or put a whole backup of {file_of(role)} back"
@@ -342,13 +350,13 @@ def _refused(party: PartyId, refused: Refused) -> Problem:
     return Problem(ProblemKind.UNHEARD, str(refused), advice)
 
 
-def _another(party: PartyId) -> Problem:
+def _wrong_node_problem(party: PartyId) -> Problem:
     role = ROLES[party]
     text = f"what answers at the {role}'s address is not the {role}"
     return Problem(ProblemKind.UNHEARD, text, f"correct {role.upper()}_URL or {role.upper()}_PORT")
 
 
-def _forged(party: PartyId) -> Problem:
+def _forgery_problem(party: PartyId) -> Problem:
     role = ROLES[party]
     text = f"the {role} has not signed what it says of this key, or signed something else"
     advice = f"find out who answers at {role.upper()}_URL; nothing that it says counts"

@@ -9,8 +9,8 @@ from prometheus_client.registry import Collector
 from mpcsim.ids import ROLES
 from mpcsim.service.gateway.api import metrics as of_gateways
 from mpcsim.service.gateway.gateway import Gateway
-from mpcsim.service.metrics.exposition import Seen
-from mpcsim.service.metrics.requests import Requests, named
+from mpcsim.service.metrics.exposition import MetricsSource
+from mpcsim.service.metrics.requests import RequestCounts, operations_by_path
 from mpcsim.service.mpc_node import metrics as of_mpc_nodes
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc.wire import HELLO_PATH
@@ -18,28 +18,28 @@ from mpcsim.service.storage.database import REGISTRY
 from mpcsim.service.web.http import App
 
 
-def of_gateway(app: App, gateway: Gateway, nodes: Sequence[MpcNode]) -> Seen:
+def gateway_metrics_source(app: App, gateway: Gateway, nodes: Sequence[MpcNode]) -> MetricsSource:
     """
     Args:
         app: whose requests are counted from now on.
         nodes: MPC nodes in the same process.
     """
     verbs = {f"/mpc/v1/{verb}": verb for verb in gateway.verbs}
-    requests = Requests(named(app.routes) | verbs)
-    app.book.counters.append(requests.count)
+    requests = RequestCounts(operations_by_path(app.routes) | verbs)
+    app.recorder.counters.append(requests.count)
     collectors: list[Collector] = [requests, *of_gateways.collectors(gateway)]
     if nodes:
         collectors += of_mpc_nodes.collectors(nodes)
-    return Seen(REGISTRY, collectors, of_gateways.probes(gateway))
+    return MetricsSource(REGISTRY, collectors, of_gateways.probes(gateway))
 
 
-def of_mpc_node(app: App, node: MpcNode) -> Seen:
+def mpc_node_metrics_source(app: App, node: MpcNode) -> MetricsSource:
     """
     Args:
         app: whose requests are counted from now on.
     """
     verbs = {f"/{verb}": verb for verb in node.verbs} | {HELLO_PATH: "hello"}
-    requests = Requests(verbs)
-    app.book.counters.append(requests.count)
+    requests = RequestCounts(verbs)
+    app.recorder.counters.append(requests.count)
     collectors = [requests, *of_mpc_nodes.collectors([node])]
-    return Seen(ROLES[node.me], collectors, of_mpc_nodes.probes(node))
+    return MetricsSource(ROLES[node.me], collectors, of_mpc_nodes.probes(node))

@@ -35,7 +35,7 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations.data_folder import (
     LinkSecret,
-    claimed,
+    claim_folder,
     link_file,
     read_link,
     store_file,
@@ -45,14 +45,14 @@ from mpcsim.service.rpc.grants import LIFETIME_S, LINK_KEY_BYTES, LinkKeys
 from mpcsim.service.storage.database import REGISTRY, StoreFailed
 
 GRACE_S: Final = 2.0 * LIFETIME_S
-"""For how long an MPC node accepts the old key of its link: longer than any grant lives."""
+"""Seconds for which an MPC node accepts the old key of its link: longer than any grant lives."""
 MOST_GRACE_S: Final = 7 * 86_400.0
 
 
 def rotate_token_key(
     data: Path, rng: Rng, *, at_once: bool = False, now: Callable[[], float] = time.time
 ) -> int | None:
-    """Have tokens signed with a new key; the gateway may run.
+    """Replace the key that tokens are signed with; the gateway may run.
 
     Args:
         at_once: tokens that have been made hold no more.
@@ -64,7 +64,7 @@ def rotate_token_key(
         UsageError: there is no registry, or it cannot be used, or it is not known how long tokens
             live.
     """
-    path = _there(data, REGISTRY)
+    path = _existing_store(data, REGISTRY)
     try:
         with closing(Registry(path, rng=rng, now=now)) as registry:
             end = registry.rotate_signing_key(at_once=at_once)
@@ -111,7 +111,7 @@ def rotate_link(
     try:
         with ExitStack() as alone:
             for role in ends:
-                alone.enter_context(_alone(data / role))
+                alone.enter_context(_lock_links(data / role))
             gateway, node = (read_link(data, role, party) for role in ends)
             until = round(now() + grace_s, 3)
             for role, secret in link_steps(
@@ -126,7 +126,7 @@ def rotate_link(
 def link_steps(
     gateway: LinkSecret, node: LinkSecret, fresh: bytes, party: PartyId, *, now: float, until: float
 ) -> list[tuple[str, LinkSecret]]:
-    """What is to be written at which end, in order, from where the last change ended.
+    """Return the files to write, in order, from where the last change ended: (role, secret).
 
     Args:
         gateway, node: what the two ends have.
@@ -174,15 +174,15 @@ def replace_lost_seal_key(
     Raises:
         UsageError: the node runs, there is no store, it cannot be used, or its seal key is there.
     """
-    path = _there(data, ROLES[party])
+    path = _existing_store(data, ROLES[party])
     try:
-        with claimed(path.parent), closing(ShareStore(path, now)) as store:
+        with claim_folder(path.parent), closing(ShareStore(path, now)) as store:
             return store.keys.replace_seal_key(rng)
     except StoreFailed as error:
         raise UsageError(str(error)) from error
 
 
-def _there(data: Path, role: str) -> Path:
+def _existing_store(data: Path, role: str) -> Path:
     """A service's store, if there is one."""
     path = store_file(data, role)
     if not (path.is_file() and path.stat().st_size):
@@ -191,8 +191,8 @@ def _there(data: Path, role: str) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let nobody else change links in a folder; who uses them goes on."""
+def _lock_links(folder: Path) -> Iterator[None]:
+    """Lock the link files of a folder against other changes; their users are not disturbed."""
     held = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)

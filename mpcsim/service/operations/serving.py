@@ -10,27 +10,32 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mpcsim.service.process.garbage import collect_seldom
-from mpcsim.service.process.lifetime import stopped_once
-from mpcsim.service.process.listening import ConnectionLimits, affordable, listen, options
+from mpcsim.service.process.gc_policy import reduce_collections
+from mpcsim.service.process.http_limits import (
+    ConnectionLimits,
+    fit_open_files,
+    listen,
+    uvicorn_options,
+)
+from mpcsim.service.process.process_lifetime import interrupt_once
 
 if TYPE_CHECKING:
-    from mpcsim.service.metrics.exposition import Seen
+    from mpcsim.service.metrics.exposition import MetricsSource
 
 SHUTDOWN_S: Final = 15
 
 
-class Opened(Protocol):
+class Service(Protocol):
     """A gateway or an MPC node, with its store."""
 
     @property
     def app(self) -> Starlette: ...
-    def seen(self) -> Seen: ...
+    def metrics_source(self) -> MetricsSource: ...
     def close(self) -> None: ...
 
 
 def serve(
-    service: Opened,
+    service: Service,
     host: str,
     port: int,
     limits: ConnectionLimits,
@@ -41,26 +46,28 @@ def serve(
     Then everything is in the database's own file: a copy of it is a backup.
 
     Args:
-        metrics_port: where it can be looked at (``mpcsim.service.metrics``); None: nowhere.
+        metrics_port: port of its metrics (``mpcsim.service.metrics``); None: none.
 
     Raises:
         UsageError: a port is taken, or the address is not this machine's.
     """
-    server = options(affordable(limits))
+    server = uvicorn_options(fit_open_files(limits))
     with (
-        stopped_once(),
+        interrupt_once(),
         closing(service),
         listen(host, port) as listening,
         suppress(KeyboardInterrupt),
         ExitStack() as shown,
     ):
         if metrics_port is not None:
-            # Imported here: most are never looked at.
-            from mpcsim.service.metrics.exposition import exposed
+            # Imported here: few processes expose metrics.
+            from mpcsim.service.metrics.exposition import expose_metrics
 
-            seen = service.seen()
-            shown.enter_context(exposed(service.app, seen, host, metrics_port, server["http"]))
-        collect_seldom()
+            source = service.metrics_source()
+            shown.enter_context(
+                expose_metrics(service.app, source, host, metrics_port, server["http"])
+            )
+        reduce_collections()
         # Having finished, it raises the signal once more.
         uvicorn.Server(
             uvicorn.Config(

@@ -2,7 +2,7 @@
 
 Each is what it is in a deployment: a program of its own that hears of the others through the
 environment and HTTP. They are stopped in the opposite order of their start. None outlives the
-process that started it (``mpcsim.service.process.lifetime``).
+process that started it (``mpcsim.service.process.process_lifetime``).
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.operations.data_folder import prepare
-from mpcsim.service.process.lifetime import STOPPING_S, ending_with_its_starter
-from mpcsim.service.process.listening import listen
+from mpcsim.service.process.http_limits import listen
+from mpcsim.service.process.process_lifetime import STOPPING_S, command_ending_with_parent
 from mpcsim.service.rpc.wire import HELLO_PATH
 
 HOST: Final = "127.0.0.1"
-_EVERYWHERE: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
-"""Where whoever listens at all addresses is reached."""
+_LOOPBACK_OF_WILDCARD: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
+"""Address at which a server that listens on all addresses is reached."""
 STARTING_S: Final = 60.0
-"""How long a process may take until it answers."""
-REVIVED_AFTER_S: Final = (0.5, 30.0)
+"""Seconds that a process may take until it answers."""
+RESTART_PAUSES_S: Final = (0.5, 30.0)
 """The first pause before a process that has ended is started again, and the longest."""
-STEADY_S: Final = 60.0
-"""Who has run for so long is not taken for one that keeps ending."""
+STABLE_AFTER_S: Final = 60.0
+"""Seconds after which a running process no longer counts as one that keeps ending."""
 _OWN_PORTS: Final = range(20_000, 32_000)
 """Linux hands out ports from 32768 on, others from 49152 on."""
-_PLACES: Final = count(secrets.randbelow(len(_OWN_PORTS)))
-"""In there, of the next port to look at: a process chooses none twice, and each begins somewhere
-else."""
+_PORT_COUNTER: Final = count(secrets.randbelow(len(_OWN_PORTS)))
+"""Counter of the next port to try, modulo the range: a process chooses none twice, and each begins
+somewhere else."""
 METRICS_VARIABLE: Final = "METRICS_PORT"
-"""Of all processes: where it can be looked at; unset or empty: nowhere."""
+"""Environment variable of every process with its metrics port; unset or empty: none."""
 DATA_FOLDER: Final = Path(".mpcsim")
-"""Where the served system keeps its data."""
+"""Default data folder of the served system."""
 
 LOG = logging.getLogger(__name__)
 
@@ -68,25 +68,25 @@ class Program:
     host: str = HOST
     """Address it listens at."""
     metrics_port: int | None = None
-    """Where it can be looked at; None: nowhere."""
+    """Port of its metrics; None: it has none."""
 
     @property
     def address(self) -> str:
-        """Where it is reached from this machine."""
+        """Address at which it is reached from this machine."""
         return self._at(self.port)
 
     @property
     def metrics(self) -> str | None:
-        """Where it can be looked at (``/metrics``, ``/ready``), if it can."""
+        """Address of its metrics (``/metrics``, ``/ready``), if it has any."""
         return None if self.metrics_port is None else self._at(self.metrics_port)
 
     def _at(self, port: int) -> str:
-        host = _EVERYWHERE.get(self.host, self.host)
+        host = _LOOPBACK_OF_WILDCARD.get(self.host, self.host)
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     @property
     def ports(self) -> dict[str, int]:
-        """All that it listens at, by the variable that moves each."""
+        """Ports that it listens on, by the environment variable that moves each."""
         more = {} if self.metrics_port is None else {METRICS_VARIABLE: self.metrics_port}
         return {self.port_variable: self.port, **more}
 
@@ -119,10 +119,10 @@ def backend(
 
 
 def mpc_node_program(party: PartyId, port: int, data: Path | str) -> Program:
-    """One MPC node."""
+    """Return the program of one MPC node."""
     role = ROLES[party]
     variable = f"{role.upper()}_PORT"
-    command = ending_with_its_starter("mpcsim", "mpc-node", role, "--data", str(data))
+    command = command_ending_with_parent("mpcsim", "mpc-node", role, "--data", str(data))
     return Program(role, command, port, variable, HELLO_PATH, {variable: str(port)})
 
 
@@ -140,7 +140,7 @@ def gateway_program(
     addresses = {f"{node.name.upper()}_URL": node.address for node in mpc_nodes}
     return Program(
         "gateway",
-        ending_with_its_starter("mpcsim", *arguments),
+        command_ending_with_parent("mpcsim", *arguments),
         port,
         "GATEWAY_PORT",
         "/.well-known/jwks.json",
@@ -164,10 +164,10 @@ def node_program(
     """
     address = gateway if isinstance(gateway, str) else gateway.address
     own = {"APP_PORT": str(port), "WAAS_API_URL": address, **environment}
-    return Program(name, ending_with_its_starter("node"), port, "APP_PORT", "/", own)
+    return Program(name, command_ending_with_parent("node"), port, "APP_PORT", "/", own)
 
 
-class Running:
+class ProcessGroup:
     """Processes under way, in the order of their start."""
 
     def __init__(self, environment: Mapping[str, str] = {}) -> None:
@@ -176,10 +176,10 @@ class Running:
             environment: variables of all of them, besides this process's.
         """
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._lines: dict[str, socket.socket] = {}
+        self._control_lines: dict[str, socket.socket] = {}
         self._environment = dict(environment)
-        self.greeting: Callable[[str], bytes] = lambda name: b""
-        """What a process is told first over its line, by its name."""
+        self.first_line: Callable[[str], bytes] = lambda name: b""
+        """Function from a process's name to the bytes it is sent first over its control line."""
 
     def start(self, *programs: Program, quiet: bool = False) -> None:
         """Start processes, and wait until all of them answer.
@@ -227,38 +227,38 @@ class Running:
                 # Ctrl-C reaches this process alone, which then stops the others in order.
                 start_new_session=True,
             )
-        self._lines[program.name] = line
-        if greeting := self.greeting(program.name):
+        self._control_lines[program.name] = line
+        if greeting := self.first_line(program.name):
             with suppress(OSError):  # it has ended already, which others notice
                 line.sendall(greeting)
 
     def __contains__(self, name: str) -> bool:
-        """Whether it was started, and not killed on purpose."""
+        """Return whether it was started, and not killed on purpose."""
         return name in self._processes
 
-    def line(self, name: str) -> socket.socket:
+    def control_line(self, name: str) -> socket.socket:
         """To a process's standard input, and back if it answers there."""
-        return self._lines[name]
+        return self._control_lines[name]
 
     def process_id(self, name: str) -> int:
-        """Of a running process."""
+        """Return the process id of a running process."""
         return self._processes[name].pid
 
-    def ended(self, besides: Collection[str] = ()) -> str | None:
+    def find_ended(self, besides: Collection[str] = ()) -> str | None:
         """Name of a process that is no longer running, if any, other than these."""
         names = (name for name in self._processes if name not in besides)
         return next((name for name in names if self.status(name) is not None), None)
 
     def status(self, name: str) -> int | None:
-        """With which status a process has ended, or the negative number of the signal; None while
-        it runs."""
+        """Return the exit status of a process, or the negative number of the signal that ended it;
+        None while it runs."""
         return self._processes[name].poll()
 
     def kill(self, name: str) -> None:
         """Kill one at once, as a crash would, if it was started."""
         if name in self:
             self._end(name)
-            del self._processes[name], self._lines[name]
+            del self._processes[name], self._control_lines[name]
 
     def stop(self) -> None:
         """Stop all, the last one started first; each may finish what it is doing.
@@ -277,7 +277,7 @@ class Running:
 
     def _end(self, name: str) -> None:
         _kill(self._processes[name])
-        self._lines[name].close()
+        self._control_lines[name].close()
 
     def _wait_until_ready(self, programs: Iterable[Program]) -> None:
         deadline = time.monotonic() + STARTING_S
@@ -296,12 +296,12 @@ class Running:
             time.sleep(0.05 / len(waiting))
 
 
-class Revival:
+class RestartPolicy:
     """Starts programs again that end: soon, and later and later while they keep ending."""
 
     def __init__(
         self,
-        processes: Running,
+        processes: ProcessGroup,
         programs: Iterable[Program],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -313,23 +313,26 @@ class Revival:
         self._processes = processes
         self._programs = {program.name: program for program in programs}
         self._clock = clock
-        self._pauses_s = dict.fromkeys(self._programs, REVIVED_AFTER_S[0])
+        self._pauses_s = dict.fromkeys(self._programs, RESTART_PAUSES_S[0])
         self._began = dict.fromkeys(self._programs, clock())
         self._due: dict[str, float] = {}
-        """When those that do not run are to be started."""
+        """Time of the next start, of those that do not run."""
 
     @property
     def names(self) -> Collection[str]:
         return self._programs.keys()
 
-    def look(self) -> None:
-        """See who has ended, and start whoever is due. Who was killed on purpose stays away."""
+    def restart_due(self) -> None:
+        """Schedule a restart of every process that has ended, and restart those that are due.
+
+        A process that was killed on purpose stays away.
+        """
         for name, program in self._programs.items():
             status = self._processes.status(name) if name in self._processes else None
             if status is None:
                 self._due.pop(name, None)  # somebody else sees to it, or has
             elif name not in self._due:
-                self._plan(name, _how(status))
+                self._schedule(name, _describe_end(status))
             elif self._clock() >= self._due[name]:
                 self._start(program)
 
@@ -339,11 +342,11 @@ class Revival:
         try:
             self._processes.launch(program)
         except UsageError as error:
-            self._plan(program.name, str(error))
+            self._schedule(program.name, str(error))
 
-    def _plan(self, name: str, why: str) -> None:
-        shortest, longest = REVIVED_AFTER_S
-        if self._clock() - self._began[name] > STEADY_S:
+    def _schedule(self, name: str, why: str) -> None:
+        shortest, longest = RESTART_PAUSES_S
+        if self._clock() - self._began[name] > STABLE_AFTER_S:
             self._pauses_s[name] = shortest
         pause = self._pauses_s[name]
         self._pauses_s[name] = min(2 * pause, longest)
@@ -351,7 +354,7 @@ class Revival:
         LOG.error("%s: %s; it is started again in %.1f s, and the others go on", name, why, pause)
 
 
-def _how(status: int) -> str:
+def _describe_end(status: int) -> str:
     if status >= 0:
         return f"ended with status {status}"
     with suppress(ValueError):
@@ -368,13 +371,13 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def running(environment: Mapping[str, str] = {}) -> Iterator[Running]:
+def process_group(environment: Mapping[str, str] = {}) -> Iterator[ProcessGroup]:
     """Processes that are stopped when the block is left, however it is left.
 
     Args:
         environment: variables of all of them, besides this process's.
     """
-    processes = Running(environment)
+    processes = ProcessGroup(environment)
     try:
         yield processes
     finally:
@@ -390,7 +393,7 @@ def free_port() -> int:
     Raises:
         UsageError: none is free.
     """
-    for place in islice(_PLACES, 100):
+    for place in islice(_PORT_COUNTER, 100):
         port = _OWN_PORTS[place % len(_OWN_PORTS)]
         with suppress(UsageError):
             listen(HOST, port).close()

@@ -1,19 +1,19 @@
-"""What every server process needs, and nothing of what it serves.
+"""Parts that every server process needs, whatever it serves.
 
 - ``settings``: values from the environment, each with its reason when refused
-- ``listening``: sockets, connections and their limits
-- ``lifetime``: when a process ends: told by a signal, or with whoever started it
-- ``garbage``: when Python looks for garbage in a process that serves
+- ``http_limits``: sockets, connections and their limits
+- ``process_lifetime``: when a process ends: told by a signal, or with whoever started it
+- ``gc_policy``: when Python looks for garbage in a process that serves
 """
 
-from mpcsim.service.process.lifetime import ending_with_its_starter, stopped_once
-from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.process.http_limits import ConnectionLimits
+from mpcsim.service.process.process_lifetime import command_ending_with_parent, interrupt_once
 from mpcsim.service.process.settings import describe, read
 
 __all__ = [
     "ConnectionLimits",
     "describe",
-    "ending_with_its_starter",
+    "command_ending_with_parent",
     "read",
-    "stopped_once",
+    "interrupt_once",
 ]

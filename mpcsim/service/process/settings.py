@@ -28,23 +28,23 @@ class SettingsError(UsageError):
 
 
 @dataclass(frozen=True)
-class Kind(Generic[T]):
-    """What a variable's text may be."""
+class ValueKind(Generic[T]):
+    """Kind of values that a variable may have."""
 
     parse: Callable[[str], T]
     """Raises ValueError for anything else."""
     wanted: str
-    """After "must be"."""
+    """Description of valid values, after "must be"."""
 
 
 @dataclass(frozen=True)
 class _About:
     variable: str
-    kind: Kind[Any]
+    kind: ValueKind[Any]
     text: str
 
 
-def setting(default: T, variable: str, kind: Kind[T], text: str) -> T:
+def setting(default: T, variable: str, kind: ValueKind[T], text: str) -> T:
     """A dataclass field that an environment variable sets.
 
     Args:
@@ -53,12 +53,12 @@ def setting(default: T, variable: str, kind: Kind[T], text: str) -> T:
     return field(default=default, metadata={_ABOUT: _About(variable, kind, text)})
 
 
-def whole(low: int, high: int, what: str = "a number") -> Kind[int]:
+def whole_number(low: int, high: int, what: str = "a number") -> ValueKind[int]:
     """Whole numbers from ``low`` to ``high``."""
-    return Kind(lambda text: _within(int(text), low, high), f"{what}, {low} to {high}")
+    return ValueKind(lambda text: _check_range(int(text), low, high), f"{what}, {low} to {high}")
 
 
-def seconds(high: int) -> Kind[float]:
+def seconds(high: int) -> ValueKind[float]:
     """A span of time."""
 
     def parse(text: str) -> float:
@@ -67,10 +67,10 @@ def seconds(high: int) -> Kind[float]:
             raise ValueError
         return number
 
-    return Kind(parse, f"seconds above 0, up to {high}")
+    return ValueKind(parse, f"seconds above 0, up to {high}")
 
 
-def switch() -> Kind[bool]:
+def on_off() -> ValueKind[bool]:
     """``on`` or ``off``."""
 
     def parse(text: str) -> bool:
@@ -78,7 +78,7 @@ def switch() -> Kind[bool]:
             raise ValueError
         return text.lower() == "on"
 
-    return Kind(parse, "on or off")
+    return ValueKind(parse, "on or off")
 
 
 def read(cls: type[T], environment: Mapping[str, str], **given: Any) -> T:
@@ -90,7 +90,7 @@ def read(cls: type[T], environment: Mapping[str, str], **given: Any) -> T:
     Raises:
         SettingsError: a variable has an impossible value.
     """
-    for name, _, about in _declared(cls):
+    for name, _, about in _declared_settings(cls):
         if text := environment.get(about.variable, "").strip():
             try:
                 given[name] = about.kind.parse(text)
@@ -103,7 +103,7 @@ def describe(*classes: type[Any]) -> str:
     """The variables that these classes read, for a help text."""
     lines = []
     for cls in classes:
-        for _, default, about in _declared(cls):
+        for _, default, about in _declared_settings(cls):
             usual = {True: "on", False: "off"}[default] if isinstance(default, bool) else default
             without = "no default" if usual is None else f"default {usual}"
             lines.append(f"  {about.variable}: {about.kind.wanted}; {without}")
@@ -111,11 +111,11 @@ def describe(*classes: type[Any]) -> str:
     return "\n".join(lines)
 
 
-def _declared(cls: type[Any]) -> list[tuple[str, Any, _About]]:
+def _declared_settings(cls: type[Any]) -> list[tuple[str, Any, _About]]:
     return [(f.name, f.default, f.metadata[_ABOUT]) for f in fields(cls) if _ABOUT in f.metadata]
 
 
-def _within(number: int, low: int, high: int) -> int:
+def _check_range(number: int, low: int, high: int) -> int:
     if not low <= number <= high:
         raise ValueError
     return number

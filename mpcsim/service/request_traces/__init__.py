@@ -1,22 +1,28 @@
-"""What became of a call at node, gateway and MPC nodes: told from the log files of all of them.
+"""Request traces: what happened to a call at node, gateway and MPC nodes, from all log files.
 
-``lines`` reads the files (``mpcsim.service.web.log_files`` writes them), ``story`` puts together
-what bears one request id, by who asked whom, ``text`` tells it, and ``traced`` makes a trace of it
-as the simulator has them.
+``lines`` reads the files (``mpcsim.service.web.log_files`` writes them), ``request_trace`` joins
+the lines of one request id by who called whom, ``text`` prints the result, and ``simulator_trace``
+converts it to a trace as the simulator has them.
 """
 
 from mpcsim.service.request_traces import text
-from mpcsim.service.request_traces.lines import Following, Found, Request, about, requests
-from mpcsim.service.request_traces.story import told
-from mpcsim.service.request_traces.traced import traced
+from mpcsim.service.request_traces.lines import (
+    LogFollower,
+    LogScan,
+    Request,
+    find_request,
+    find_requests,
+)
+from mpcsim.service.request_traces.request_trace import assemble_trace
+from mpcsim.service.request_traces.simulator_trace import to_simulator_trace
 
 __all__ = [
-    "Following",
-    "Found",
+    "LogFollower",
+    "LogScan",
     "Request",
-    "about",
-    "requests",
+    "find_request",
+    "find_requests",
     "text",
-    "told",
-    "traced",
+    "assemble_trace",
+    "to_simulator_trace",
 ]

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from mpcsim.errors import UsageError
-from mpcsim.service.web.entries import REQUEST
 from mpcsim.service.web.log_files import SUFFIX
+from mpcsim.service.web.request_records import REQUEST
 
 NAME: Final = re.compile(rf"(.+){re.escape(SUFFIX)}(\.\d+)?")
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_NAMED: Final = b'"request_id":"'
+_REQUEST_ID_KEY: Final = b'"request_id":"'
 _REQUEST: Final = f'"event":"{REQUEST}"'.encode()
 _OF_NODE: Final = b'"role":"node"'
 _OF_GATEWAY: Final = b'"role":"gateway"'
@@ -48,7 +48,7 @@ class Call:
     method: str
     path: str
     began_ms: float
-    """From the beginning of the request that led to it; ``ended_ms`` likewise."""
+    """Milliseconds from the beginning of the request that led to it; ``ended_ms`` likewise."""
     ended_ms: float | None
     """None: nobody waited for it."""
     status: int
@@ -60,7 +60,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Line:
-    """Something that was logged."""
+    """Line of a log."""
 
     at_s: float
     """Since 1970 UTC, by the clock of its machine."""
@@ -93,7 +93,7 @@ class Request(Line):
     calls: tuple[Call, ...] = ()
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether its caller did not get what was asked for."""
         return not 0 < self.status < 400 or self.broken_off
 
@@ -103,33 +103,33 @@ class Request(Line):
 
 
 @dataclass
-class Found:
-    """What files hold."""
+class LogScan:
+    """Result of reading log files."""
 
     lines: list[Line] = field(default_factory=list)
-    odd: Counter[Path] = field(default_factory=Counter)
+    unreadable: Counter[Path] = field(default_factory=Counter)
     """Lines that are none of a log, and were left out, by file."""
     files: int = 0
 
 
-def about(folders: Iterable[Path], request_id: str) -> Found:
-    """Everything that bears a request id.
+def find_request(folders: Iterable[Path], request_id: str) -> LogScan:
+    """Return all lines of a request id.
 
     Args:
         request_id: or as much of its beginning as no other has.
 
     Raises:
-        UsageError: nothing does, or what several do; or as ``opened``.
+        UsageError: nothing does, or what several do; or as ``open_log_files``.
     """
     if not _ID.fullmatch(request_id):
         raise UsageError("a request id is 1 to 64 letters, digits, dots, underscores and hyphens")
     folders = list(folders)
-    beginning = _NAMED + request_id.encode()
-    found = read(folders, lambda data: beginning in data)
+    beginning = _REQUEST_ID_KEY + request_id.encode()
+    found = scan_logs(folders, lambda data: beginning in data)
     ids = {line.request_id for line in found.lines if line.request_id.startswith(request_id)}
     if not ids:
         raise UsageError(
-            f"{request_id}: no line of {_counted(found.files, 'file')} in "
+            f"{request_id}: no line of {_with_plural(found.files, 'file')} in "
             f"{', '.join(map(str, folders))} bears this request id; a call is written within a "
             "second, and the oldest go when a process has 5 files of 10 MB"
         )
@@ -141,7 +141,7 @@ def about(folders: Iterable[Path], request_id: str) -> Found:
     return found
 
 
-def requests(folders: Iterable[Path], latest: int | None = None) -> Found:
+def find_requests(folders: Iterable[Path], latest: int | None = None) -> LogScan:
     """The requests that node and gateway have handled, by time.
 
     Args:
@@ -151,14 +151,14 @@ def requests(folders: Iterable[Path], latest: int | None = None) -> Found:
     def wanted(data: bytes) -> bool:
         return _REQUEST in data and (_OF_NODE in data or _OF_GATEWAY in data)
 
-    found = read(folders, wanted, latest)
+    found = scan_logs(folders, wanted, latest)
     found.lines = [line for line in found.lines if isinstance(line, Request)]
     return found
 
 
-def read(
+def scan_logs(
     folders: Iterable[Path], wanted: Callable[[bytes], bool], latest: int | None = None
-) -> Found:
+) -> LogScan:
     """The lines that are wanted, by time; each once, wherever copies of it are.
 
     Args:
@@ -166,39 +166,39 @@ def read(
         latest: only so many, the last ones.
 
     Raises:
-        UsageError: as ``opened``.
+        UsageError: as ``open_log_files``.
     """
-    found = Found()
+    found = LogScan()
     seen: set[int] = set()
     kept: list[tuple[bytes, Path, bytes]] = []
     with ExitStack() as stack:
-        for path, file in opened(folders, stack):
+        for path, file in open_log_files(folders, stack):
             found.files += 1
-            name = _process(path)
+            name = _process_name(path)
             for data in file:
                 if wanted(data) and (number := hash((name, data))) not in seen:
                     seen.add(number)
                     kept.append((data[:_TIME_BYTES], path, data))
                     if latest is not None and len(kept) > 4 * latest:
-                        _cut(kept, latest)
+                        _keep_latest(kept, latest)
     if latest is not None:
-        _cut(kept, latest)
+        _keep_latest(kept, latest)
     for _, path, data in kept:
-        if (line := parsed(data, str(path.parent / _process(path)))) is not None:
+        if (line := parse_line(data, str(path.parent / _process_name(path)))) is not None:
             found.lines.append(line)
         elif data.endswith(b"\n"):  # the last one may be half-written
-            found.odd[path] += 1
+            found.unreadable[path] += 1
     found.lines.sort(key=lambda line: line.at_s)
     return found
 
 
-def _cut(kept: list[tuple[bytes, Path, bytes]], latest: int) -> None:
+def _keep_latest(kept: list[tuple[bytes, Path, bytes]], latest: int) -> None:
     """Keep the latest: lines begin with their time, which is written so that it sorts."""
     kept.sort(key=lambda each: each[0], reverse=True)
     del kept[latest:]
 
 
-def opened(folders: Iterable[Path], stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
+def open_log_files(folders: Iterable[Path], stack: ExitStack) -> list[tuple[Path, BinaryIO]]:
     """The log files of folders. They stay what they are while they are read, whatever they are
     called then.
 
@@ -226,7 +226,7 @@ def opened(folders: Iterable[Path], stack: ExitStack) -> list[tuple[Path, Binary
     return list(files.values())
 
 
-def parsed(data: bytes, source: str) -> Line | None:
+def parse_line(data: bytes, source: str) -> Line | None:
     """A line of a log file; None for anything else.
 
     Args:
@@ -288,39 +288,39 @@ def _ms(value: Any) -> float:
     return number
 
 
-def _process(path: Path) -> str:
+def _process_name(path: Path) -> str:
     """The name that a process's files have in common."""
     found = NAME.fullmatch(path.name)
     assert found is not None
     return found[1]
 
 
-def _counted(n: int, what: str) -> str:
+def _with_plural(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
-class Following:
+class LogFollower:
     """New lines of log files, as they are written."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
-        """From here on.
+        """Follow the log files from their present ends on.
 
         Raises:
-            UsageError: as ``opened``.
+            UsageError: as ``open_log_files``.
         """
         self._folders = list(folders)
         self._files: dict[tuple[int, int], tuple[Path, BinaryIO]] = {}
-        self._look(new=False)
+        self._open_new_files(new=False)
 
     def lines(self) -> Iterator[Line]:
-        """Those that have come since it was asked last."""
-        there = self._look(new=True)
+        """Yield the lines that have been written since the last call."""
+        there = self._open_new_files(new=True)
         for number, (path, file) in list(self._files.items()):
             while data := file.readline():
                 if not data.endswith(b"\n"):
                     file.seek(-len(data), os.SEEK_CUR)
                     break
-                if (line := parsed(data, str(path.parent / _process(path)))) is not None:
+                if (line := parse_line(data, str(path.parent / _process_name(path)))) is not None:
                     yield line
             if number not in there:
                 file.close()
@@ -331,15 +331,16 @@ class Following:
             file.close()
         self._files.clear()
 
-    def _look(self, *, new: bool) -> set[tuple[int, int]]:
-        """See which files there are.
+    def _open_new_files(self, *, new: bool) -> set[tuple[int, int]]:
+        """Open log files not seen before; return the device and inode numbers of all that there
+        are.
 
         Args:
             new: those not seen before are read from their beginning.
         """
         there = set()
         with ExitStack() as stack:
-            for path, file in opened(self._folders, stack):
+            for path, file in open_log_files(self._folders, stack):
                 status = os.fstat(file.fileno())
                 there.add(number := (status.st_dev, status.st_ino))
                 if number not in self._files:

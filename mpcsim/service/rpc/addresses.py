@@ -22,7 +22,7 @@ _TRON_PREFIX = b"\x41"
 _XRP_ACCOUNT_PREFIX = b"\x00"
 _WITNESS_VERSION = 0
 _APTOS_SECP256K1_VARIANT = b"\x01"
-"""Of the enum AnyPublicKey, in BCS."""
+"""Variant number in the enum AnyPublicKey, in BCS."""
 _APTOS_SINGLE_KEY_SCHEME = b"\x02"
 
 

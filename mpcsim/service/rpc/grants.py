@@ -28,8 +28,8 @@ from mpcsim.service.errors import UNAUTHORIZED, Refused
 LINK_KEY_BYTES: Final = 32
 LIFETIME_S: Final = 60
 LOOK_S: Final = 1.0
-"""How often either end looks for another key while it is used; the MPC node also when a grant is
-not good with those that it knows."""
+"""Seconds between two looks for another key while a link is used. An MPC node also looks when a
+grant fits none of the keys that it knows."""
 _NUMBER: Final = struct.Struct(">8sQ")
 """Random since the issuer's start; how many it has made."""
 MAX_ISSUERS: Final = 1024
@@ -48,24 +48,27 @@ zeros."""
 
 @dataclass(frozen=True)
 class LinkKeys:
-    """What a gateway and one MPC node authenticate grants with. While the key is changed, the MPC
-    node accepts another one, too: first the next one, then the one before for a while."""
+    """Keys that authenticate grants between a gateway and one MPC node.
+
+    While the key is changed, the MPC node accepts another one, too: first the next one, then the
+    previous one for a while.
+    """
 
     key: bytes = field(repr=False)
     """``LINK_KEY_BYTES``. Secret, as the other."""
     other: bytes | None = field(default=None, repr=False)
     until: float = math.inf
-    """When the other one is not accepted any more: seconds since 1970 UTC."""
+    """End of acceptance of ``other``: seconds since 1970 UTC."""
 
-    def accepted(self, now: float) -> tuple[bytes, ...]:
-        """By the MPC node."""
+    def accepted_keys(self, now: float) -> tuple[bytes, ...]:
+        """Return the keys that the MPC node accepts now."""
         if self.other is None or now >= self.until:
             return (self.key,)
         return self.key, self.other
 
 
 def _unchanged() -> None:
-    """Of a link that stays as it is."""
+    """Return None: the keys of the link do not change."""
 
 
 class Keyring:
@@ -77,14 +80,14 @@ class Keyring:
             reread: other keys, if there are any since it was last called.
         """
         self.keys = keys
-        self.looked_at = -math.inf
-        """When others were last looked for: seconds since 1970 UTC. To be done again after
+        self.loaded_at = -math.inf
+        """Time of the last look for other keys: seconds since 1970 UTC. The next one is due after
         ``LOOK_S``, and if that clock was put back."""
         self._reread = reread
 
-    def look(self, now: float) -> None:
+    def reload(self, now: float) -> None:
         """Look for other keys."""
-        self.looked_at = now
+        self.loaded_at = now
         if (keys := self._reread()) is not None:
             self.keys = keys
 
@@ -99,12 +102,12 @@ class GrantRefused(Refused):
         super().__init__(UNAUTHORIZED, text)
 
 
-class AnotherBoot(GrantRefused):
+class StaleGrant(GrantRefused):
     """The grant is from before the MPC node's last start; one for its present boot may do."""
 
 
 class Scope(NamedTuple):
-    """What a grant is for. None: nothing of that kind is concerned."""
+    """Purpose of a grant. None: nothing of that kind is concerned."""
 
     verb: str
     user_id: str = ""
@@ -113,19 +116,19 @@ class Scope(NamedTuple):
     message: bytes | None = None
     """The message to be signed."""
     path: Path = ()
-    """Of the child key to sign it with."""
+    """Path of the child key to sign with."""
 
-    def packed(self) -> _Packed:
-        """As it stands in a grant."""
+    def pack(self) -> _Packed:
+        """Return the scope as it is encoded in a grant."""
         return (
             self.verb.encode().ljust(16, b"\0"),
             self.user_id.encode().ljust(64, b"\0"),
             _ABSENT if self.key_id is None else _THERE + self.key_id,
             _ABSENT if self.session_id is None else _THERE + self.session_id,
-            _ABSENT if self.message is None else _THERE + self._signed(self.message),
+            _ABSENT if self.message is None else _THERE + self._message_digest(self.message),
         )
 
-    def _signed(self, message: bytes) -> bytes:
+    def _message_digest(self, message: bytes) -> bytes:
         """Digest of what is to be signed, and with which key."""
         return tagged_hash(Tag.GRANTED_MESSAGE, message, path_bytes(self.path))
 
@@ -152,10 +155,10 @@ class GrantIssuer:
         """
         now = self._now()
         ring = self._ring
-        if not 0 <= now - ring.looked_at < LOOK_S:
-            ring.look(now)
+        if not 0 <= now - ring.loaded_at < LOOK_S:
+            ring.reload(now)
         expires_ms = int((now + LIFETIME_S) * 1000)
-        packed = scope.packed()
+        packed = scope.pack()
         if tuple(map(len, packed)) != (16, 64, 33, 33, 33):
             raise InternalError("no grant has room for this")  # and struct would cut it short
         grant = _CONTENT.pack(self._party, boot, expires_ms, next(self._numbers), *packed)
@@ -184,14 +187,17 @@ class GrantReader:
         self._used: set[bytes] = set()
         self._expiring: deque[tuple[int, bytes]] = deque()
         self._floors: OrderedDict[bytes, int] = OrderedDict()
-        """By issuer (``_NUMBER``): numbers below this one are over, used or not. So a used grant
-        that was forgotten as expired is not good once more when the clock steps back (the window
-        against replays of RFC 4303, 3.4.3)."""
+        """First number that is still good, by issuer (``_NUMBER``); lower ones are over, used or
+        not.
+
+        A used grant that was forgotten as expired is thereby not good once more when the clock
+        steps back (the window against replays of RFC 4303, 3.4.3).
+        """
         self._lock = threading.Lock()
         """Guards the attributes above."""
 
     def check(self, data: bytes) -> float:
-        """See that a grant is the gateway's, whatever for; returns the time of now.
+        """Check that a grant is the gateway's, whatever for; return the present time.
 
         Raises:
             GrantRefused: it is not.
@@ -199,10 +205,10 @@ class GrantReader:
         tag, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
         now = self._now()
         ring = self._ring
-        if not 0 <= now - ring.looked_at < LOOK_S:
-            ring.look(now)
+        if not 0 <= now - ring.loaded_at < LOOK_S:
+            ring.reload(now)
         if not hmac.compare_digest(tag, _mac(ring.keys.key, content)):
-            self._check_otherwise(tag, content, now)
+            self._check_other_keys(tag, content, now)
         return now
 
     def read(self, data: bytes) -> Grant:
@@ -219,7 +225,7 @@ class GrantReader:
         if party != self._party:
             raise GrantRefused("the grant is for another MPC node")
         if boot != self.boot:
-            raise AnotherBoot("the grant is from before this MPC node's last start")
+            raise StaleGrant("the grant is from before this MPC node's last start")
         now_ms = now * 1000
         if not now_ms < expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
             raise GrantRefused("the grant has expired, or the clocks differ by over a minute")
@@ -232,16 +238,16 @@ class GrantReader:
             self._expiring.append((expires_ms, number))
         return Grant(tuple(packed))
 
-    def _check_otherwise(self, tag: bytes, content: bytes, now: float) -> None:
-        """See whether a grant is good while the key is changed.
+    def _check_other_keys(self, tag: bytes, content: bytes, now: float) -> None:
+        """Check a grant against the other keys that are accepted while the key is changed.
 
         Raises:
             GrantRefused: it is not.
         """
         for look in (False, True):
             if look:
-                self._ring.look(now)
-            for key in self._ring.keys.accepted(now):
+                self._ring.reload(now)
+            for key in self._ring.keys.accepted_keys(now):
                 if hmac.compare_digest(tag, _mac(key, content)):
                     return
         raise GrantRefused("the grant is not the gateway's")
@@ -269,12 +275,12 @@ class Grant:
         self.session_id = None if packed[3] == _ABSENT else packed[3][1:]
 
     def check(self, scope: Scope) -> None:
-        """See that the grant is for this.
+        """Check that the grant is for a scope.
 
         Raises:
             GrantRefused: it is for something else.
         """
-        asked = scope.packed()
+        asked = scope.pack()
         if self._packed != asked:
             differ = (
                 granted != wanted for granted, wanted in zip(self._packed, asked, strict=True)

@@ -5,7 +5,7 @@ key, every envelope names it, and all who take part know it. Signed with it are
 
 * every later call of the session (``exchange``, ``activate``): the gateway checks the header
   ``Session-Proof``;
-* the client's messages that are not sealed yet (``mail``): the MPC nodes check them.
+* the client's messages that are not sealed yet (``signed_messages``): the MPC nodes check them.
 
 The id may stand in logs; the signing key stays in the memory of whoever opened the session.
 """
@@ -18,8 +18,8 @@ from nacl import bindings as sodium
 
 from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.rng import Rng, SystemRng
-from mpcsim.service.rpc import mail
-from mpcsim.service.rpc.statements import genuine, signature
+from mpcsim.service.rpc import signed_messages
+from mpcsim.service.rpc.statements import is_authentic, sign_digest
 
 HEADER = "Session-Proof"
 """A signature in hex."""
@@ -35,14 +35,14 @@ class SessionKey:
 
     def proof(self, verb: str, body: bytes) -> str:
         """Return the header's value for a call of the session."""
-        return self._sign(_of_call(verb, hashlib.sha256(body).digest())).hex()
+        return self._sign(_call_digest(verb, hashlib.sha256(body).digest())).hex()
 
     def sign_messages(self, messages: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """Return the client's envelopes, with a signature behind each that is not sealed."""
-        return tuple(mail.signed(data, self._sign) for data in messages)
+        return tuple(signed_messages.sign_unsealed(data, self._sign) for data in messages)
 
     def _sign(self, digest: bytes) -> bytes:
-        return signature(self._secret, digest)
+        return sign_digest(self._secret, digest)
 
     def __repr__(self) -> str:
         return f"SessionKey<{self.session_id.hex()}>"
@@ -59,13 +59,13 @@ def is_proven(session_id: bytes, verb: str, body_hash: bytes, proof: str | None)
         signed = bytes.fromhex(proof or "")
     except ValueError:
         return False
-    return genuine(session_id, _of_call(verb, body_hash), signed)
+    return is_authentic(session_id, _call_digest(verb, body_hash), signed)
 
 
-def is_call_proven(session_id: bytes, verb: str, body: bytes, proof: str | None) -> bool:
+def is_body_proven(session_id: bytes, verb: str, body: bytes, proof: str | None) -> bool:
     """Return the same for a body that is there."""
     return is_proven(session_id, verb, hashlib.sha256(body).digest(), proof)
 
 
-def _of_call(verb: str, body_hash: bytes) -> bytes:
+def _call_digest(verb: str, body_hash: bytes) -> bytes:
     return tagged_hash(Tag.SESSION_CALL, verb.encode(), body_hash)

@@ -1,4 +1,5 @@
-"""What MPC nodes sign with their identity keys: facts for which nobody's word is taken.
+"""Statements that MPC nodes sign with their identity keys: facts that nobody else is believed
+about.
 
 An identity is an Ed25519 key that an MPC node makes at its first start and keeps. What it signs is
 the hash of a statement under the statement's own tag: none can pass for a statement of another
@@ -41,22 +42,22 @@ IDENTITY_BYTES: Final = crypto_sign_PUBLICKEYBYTES
 
 
 class Statement(Body):
-    """Something an MPC node signs."""
+    """Message that an MPC node signs."""
 
     TAG: ClassVar[Tag]
 
     def digest(self) -> bytes:
-        """What is signed."""
+        """Return the digest that is signed."""
         return tagged_hash(self.TAG, self.to_bytes())
 
 
-def signed_by(identity: bytes, statement: Statement, signature: bytes) -> bool:
-    """Whether a signature is this identity's, of this statement."""
-    return genuine(identity, statement.digest(), signature)
+def is_signed_by(identity: bytes, statement: Statement, signature: bytes) -> bool:
+    """Return whether a signature is this identity's, of this statement."""
+    return is_authentic(identity, statement.digest(), signature)
 
 
-def genuine(identity: bytes, digest: bytes, signature: bytes) -> bool:
-    """Whether an Ed25519 signature verifies."""
+def is_authentic(identity: bytes, digest: bytes, signature: bytes) -> bool:
+    """Return whether an Ed25519 signature verifies."""
     # The library would read 32 bytes wherever the key begins.
     if len(identity) != IDENTITY_BYTES or len(signature) != SIGNATURE_BYTES:
         return False
@@ -67,7 +68,7 @@ def genuine(identity: bytes, digest: bytes, signature: bytes) -> bool:
     return True
 
 
-def signature(signing_key: bytes, digest: bytes) -> bytes:
+def sign_digest(signing_key: bytes, digest: bytes) -> bytes:
     """Sign with Ed25519 (RFC 8032).
 
     Args:
@@ -81,10 +82,10 @@ def signature(signing_key: bytes, digest: bytes) -> bytes:
 
 @wire
 class KeyRecord(Body):
-    """Everything that is agreed about a user's key; one for each epoch of its shares."""
+    """Record of a user's key that all parties agree on; one for each epoch of its shares."""
 
     chain_code: Annotated[bytes | None, Added(BYTES32)] = field(default=None, kw_only=True)
-    """As in the ``PublicKeyRecord``."""
+    """Chain code as in the ``PublicKeyRecord``."""
     user_id: Annotated[str, Text(64)]
     curve_name: Annotated[str, Text(16)]
     public_key: Annotated[bytes, Bytes(64)]
@@ -97,14 +98,14 @@ class KeyRecord(Body):
     shares: Annotated[bytes, BYTES32]
     """Hash of the ``PublicKeyRecord`` with the public shares."""
     identities: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(IDENTITY_BYTES))]
-    """Of the MPC nodes, when the shares were made."""
+    """Identities of the MPC nodes when the shares were made."""
 
     @property
     def key_id(self) -> str:
         """The epoch, in hex."""
         return self.epoch.hex()
 
-    def extended(self) -> ExtendedKey:
+    def extended_key(self) -> ExtendedKey:
         """The key as the root of its children (BIP 32).
 
         Raises:
@@ -113,24 +114,24 @@ class KeyRecord(Body):
         public_key = curve(self.curve_name).decode_point(self.public_key)
         return extended_key(self.curve_name, public_key, self.chain_code)
 
-    def names(self, record: bytes) -> bool:
-        """Whether a ``PublicKeyRecord`` is the one with the public shares."""
+    def matches_shares(self, record: bytes) -> bool:
+        """Return whether a ``PublicKeyRecord`` is the one with the public shares."""
         return self.shares == shares_hash(record)
 
 
 def shares_hash(record: bytes) -> bytes:
-    """Of a ``PublicKeyRecord``, for the key record."""
+    """Return the hash of a ``PublicKeyRecord``, for the key record."""
     return tagged_hash(Tag.PUBLIC_SHARES, record)
 
 
 @wire
 class LogHead(Body):
-    """How far an MPC node's log of key events had come."""
+    """Position in an MPC node's log of key events."""
 
     count: Annotated[int, U32]
     """Events in it."""
     hash: Annotated[bytes, BYTES32]
-    """Of the last one, and through it of all."""
+    """Hash of the last event, and through it of all."""
 
 
 @wire
@@ -144,7 +145,7 @@ class Vote(Statement):
     record: Annotated[KeyRecord, Nested(KeyRecord)]
     head: Annotated[LogHead, Nested(LogHead)]
     seal_number: Annotated[int, U32]
-    """Of the seal key that this node has now (``SealKeyStatement``)."""
+    """Number of the seal key that this node has now (``SealKeyStatement``)."""
 
 
 @wire
@@ -171,12 +172,12 @@ class SignedRecord(Body):
         for party in MPC_NODES:
             if self.record.identities.get(party) != identities[party]:
                 raise RecordError(f"the record is of another {ROLES[party]} than the one known")
-            if not self.voted(party, identities[party]):
+            if not self.has_vote_of(party, identities[party]):
                 raise RecordError(f"the {ROLES[party]} has not signed this record")
         return self.record
 
     def with_vote(self, vote: SignedRecord) -> SignedRecord:
-        """With the votes of another one for the same record."""
+        """Return this record with the votes of another one for the same record added."""
         return SignedRecord(
             self.record,
             {**self.heads, **vote.heads},
@@ -185,7 +186,7 @@ class SignedRecord(Body):
         )
 
     def vote_of(self, party: PartyId) -> SignedRecord:
-        """With the vote of one MPC node alone."""
+        """Return the record with the vote of one MPC node alone."""
         return SignedRecord(
             self.record,
             {party: self.heads[party]},
@@ -193,13 +194,13 @@ class SignedRecord(Body):
             {party: self.seal_numbers[party]},
         )
 
-    def voted(self, party: PartyId, identity: bytes) -> bool:
-        """Whether an MPC node has voted for this."""
+    def has_vote_of(self, party: PartyId, identity: bytes) -> bool:
+        """Return whether an MPC node has voted for this."""
         head, signature = self.heads.get(party), self.signatures.get(party)
         number = self.seal_numbers.get(party)
         if head is None or signature is None or number is None:
             return False
-        return signed_by(identity, Vote(self.record, head, number), signature)
+        return is_signed_by(identity, Vote(self.record, head, number), signature)
 
 
 class RecordError(MpcError):
@@ -219,7 +220,7 @@ class Abort(Statement):
 
 
 @wire
-class Held(Body):
+class HeldShare(Body):
     """A share in an MPC node's store, without the share."""
 
     epoch: Annotated[bytes, BYTES32]
@@ -227,7 +228,8 @@ class Held(Body):
     number: Annotated[int, U32]
     """Epochs of the key before this one."""
     record: Annotated[SignedRecord, Nested(SignedRecord)]
-    """With this node's vote once it has voted, and with both once the share is in force."""
+    """Record with this node's vote once it has voted, and with both votes once the share is in
+    force."""
 
 
 @wire
@@ -242,23 +244,23 @@ class SealKeyStatement(Statement):
     number: Annotated[int, U32]
 
 
-def vouched(hello: Hello) -> bool:
-    """Whether the seal key of an MPC node is that of the identity beside it."""
+def is_hello_authentic(hello: Hello) -> bool:
+    """Return whether the seal key of an MPC node is that of the identity beside it."""
     statement = SealKeyStatement(hello.party, hello.seal_key, hello.seal_number)
-    return signed_by(hello.identity, statement, hello.signature)
+    return is_signed_by(hello.identity, statement, hello.signature)
 
 
 MAX_ATTESTED: Final = 16_384
 """Suspended epochs that one statement can name: half a megabyte."""
 ATTESTED_S: Final = 3600.0
-"""How long an ``Attested`` counts."""
+"""Seconds for which a ``SuspensionAttestation`` counts."""
 SKEW_S: Final = 60.0
-"""How far ahead its maker's clock may be."""
+"""Seconds by which the clock of the attesting node may be ahead."""
 
 
 @wire
-class Attested(Statement):
-    """Which of the epochs that are in force are suspended at this node: all of them.
+class SuspensionAttestation(Statement):
+    """List of all epochs in force that are suspended at this node.
 
     Where the signing MPC node opens a vault alone, nobody asks the other one whether the key is
     suspended. So it demands the other's statement, an hour old at most.
@@ -274,20 +276,20 @@ class Attested(Statement):
 
 @wire
 class SignedAttestation(Body):
-    """What carries it."""
+    """``SuspensionAttestation`` with its signature."""
 
-    statement: Annotated[Attested, Nested(Attested)]
+    statement: Annotated[SuspensionAttestation, Nested(SuspensionAttestation)]
     signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
 
 
 @wire
-class Attest(Body):
+class GetAttestation(Body):
     """``attest``: asks for it."""
 
 
 @wire
-class Suspended(Statement):
-    """What became of a notice that an epoch is to be suspended."""
+class SuspensionReceipt(Statement):
+    """Receipt for a notice that an epoch is to be suspended: whether it opened."""
 
     TAG: ClassVar[Tag] = Tag.SUSPENDED
 
@@ -299,25 +301,27 @@ class Suspended(Statement):
 
 
 MAX_EPOCHS: Final = 64
-"""Epochs of one key that a testimony names, of each kind."""
+"""Highest number of epochs of one key in a ``ReconciliationStatement``, of each kind."""
 
 
 @wire
-class Testimony(Statement):
-    """What a node knows of a user's key on a curve: what the other must know before it serves that
-    key from a store that was put back
-    (``mpcsim.service.mpc_node.agreement.restore_reconciliation``), and what anybody may who sees
-    whether the stores fit together."""
+class ReconciliationStatement(Statement):
+    """State of a user's key on a curve at one MPC node, signed for the other one or for an auditor.
+
+    The other node must know it before it serves that key from a restored store
+    (``mpcsim.service.mpc_node.agreement.restore_reconciliation``); whoever compares the stores may
+    ask for it, too.
+    """
 
     TAG: ClassVar[Tag] = Tag.TESTIMONY
 
     party: Annotated[int, U16]
     nonce: Annotated[bytes, Fixed(BOOT_BYTES)]
-    """Of whoever asks; the other MPC node acts on nothing but its own present boot."""
+    """Nonce of the asker; the other MPC node acts on nothing but its own present boot."""
     user_id: Annotated[str, Text(64)]
     curve_name: Annotated[str, Text(16)]
-    active: Annotated[Held | None, Optional(Nested(Held))]
-    voted: Annotated[Held | None, Optional(Nested(Held))]
+    active: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
+    voted: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
     suspended: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_EPOCHS)]
     """Epochs that are held here and suspended here, or at the other node, as that one once said."""
     aborted: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_EPOCHS)]
@@ -328,15 +332,15 @@ class Testimony(Statement):
 
 
 @wire
-class SignedTestimony(Body):
-    """What carries it."""
+class SignedReconciliationStatement(Body):
+    """``ReconciliationStatement`` with its signature."""
 
-    statement: Annotated[Testimony, Nested(Testimony)]
+    statement: Annotated[ReconciliationStatement, Nested(ReconciliationStatement)]
     signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
 
 
 @wire
-class Testify(Body):
+class GetReconciliationStatement(Body):
     """``testify``: asks for it."""
 
     user_id: Annotated[str, Text(64)]

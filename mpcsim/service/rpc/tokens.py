@@ -34,9 +34,9 @@ from mpcsim.errors import InvalidEncoding, MpcError, UsageError
 ALGORITHM: Final = "ES256"
 
 KEY_AUDIENCE: Final = ("gateway",)
-"""Who takes key tokens."""
+"""Audience of key tokens."""
 ACCESS_AUDIENCE: Final = (*KEY_AUDIENCE, "node")
-"""Who takes access tokens."""
+"""Audience of access tokens."""
 
 MAX_TOKEN_CHARS: Final = 4096
 """Longest token looked at. One of the gateway's own has at most about 1600 characters."""
@@ -49,7 +49,7 @@ _BEARER = re.compile(r"bearer(?: +(?P<token>[A-Za-z0-9._~+/-]+=*))?", re.IGNOREC
 
 
 class TokenFault(IntEnum):
-    """Why a request is not authenticated; name and number go out in the 401."""
+    """Reason why a request is not authenticated; name and number go out in the 401."""
 
     JWT_MISSING = 755
     JWT_INVALID = 756
@@ -82,7 +82,7 @@ class UnknownSigningKey(TokenError):
 
 @dataclass(frozen=True)
 class Claims:
-    """What a verified token says."""
+    """Claims of a verified token."""
 
     user_id: str
     username: str
@@ -92,8 +92,8 @@ class Claims:
     expires_at: int
     """Seconds since 1970 UTC; from then on the token is refused."""
 
-    def access_only(self) -> Claims:
-        """These, if the token is an access token.
+    def require_access(self) -> Claims:
+        """Return these claims, if the token is an access token.
 
         Raises:
             TokenError: it is a key token (756).
@@ -132,7 +132,7 @@ class TokenIssuer:
         self._jwk = {member: str(public[member]) for member in ("kty", "crv", "x", "y")}
         self._kid = _thumbprint(self._jwk)
 
-    def access(self, user_id: str, username: str, lifetime_s: float) -> str:
+    def issue_access(self, user_id: str, username: str, lifetime_s: float) -> str:
         """A token that authenticates the user.
 
         Args:
@@ -143,13 +143,13 @@ class TokenIssuer:
         """
         return self._issue(user_id, username, None, lifetime_s)
 
-    def left_s(self, claims: Claims) -> float:
+    def remaining_s(self, claims: Claims) -> float:
         """Seconds that a token holds from now on, above 0. Another one that holds as long ends with
         it."""
         # A sum that rounds up would be a whole second more.
         return max(claims.expires_at - self._now() - 1e-6, 1e-9)
 
-    def key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
+    def issue_key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
         """A token for the MPC verbs, about one key.
 
         Raises:
@@ -203,10 +203,10 @@ class TokenVerifier:
         self._audience = audience
         self._now = now
         # An error is not remembered: garbage cannot crowd the good tokens out.
-        self._signed = lru_cache(REMEMBERED_TOKENS)(self._check_signature)
+        self._verify_signature = lru_cache(REMEMBERED_TOKENS)(self._check_signature)
 
     def verify(self, token: str | None) -> Claims:
-        """What the token says, if it is genuine, for this audience, and holds now.
+        """Return the claims of a token that is genuine, for this audience, and valid now.
 
         Raises:
             UnknownSigningKey: its key is not in the key set.
@@ -216,7 +216,7 @@ class TokenVerifier:
             raise TokenError(TokenFault.JWT_MISSING)
         if len(token) > MAX_TOKEN_CHARS:
             raise TokenError(TokenFault.JWT_INVALID, "longer than any token of the gateway")
-        claims, not_before = self._signed(token)
+        claims, not_before = self._verify_signature(token)
         now = self._now()
         if now >= claims.expires_at:
             raise TokenError(TokenFault.JWT_EXPIRED)
@@ -224,18 +224,18 @@ class TokenVerifier:
             raise TokenError(TokenFault.JWT_INVALID, "not valid yet")
         return claims
 
-    def genuine(self, token: str) -> Claims:
-        """What a token said for this audience when it held, whether or not it still does.
+    def verify_ignoring_times(self, token: str) -> Claims:
+        """Return the claims of a genuine token for this audience, whether or not it is valid now.
 
         Raises:
             TokenError: it never did.
         """
         if len(token) > MAX_TOKEN_CHARS:
             raise TokenError(TokenFault.JWT_INVALID, "longer than any token of the gateway")
-        return self._signed(token)[0]
+        return self._verify_signature(token)[0]
 
     def _check_signature(self, token: str) -> tuple[Claims, int]:
-        """Everything but the times; the claims, and when they begin to hold."""
+        """Check everything but the times; return the claims, and when they begin to hold."""
         try:
             kid = jwt.get_unverified_header(token).get("kid")
         except (PyJWTError, UnicodeEncodeError) as error:

@@ -1,10 +1,10 @@
-"""What a node says to the gateway, and the gateway to the MPC nodes: compact binary bodies.
+"""Requests and replies between REST node, gateway and MPC nodes: compact binary bodies.
 
 Every request of a node is one POST to ``/mpc/v1/<verb>`` with the caller's bearer token (none for
 ``suspend``); an MPC node is shown a grant instead (``grants``). ``messages`` are envelopes of the
 protocols (``mpcsim.protocols.engine.envelope``) as they are: each names its session, its sender and
 its receiver, and is sealed end to end where the protocol says so; what an MPC node does not seal it
-signs (``mail``).
+signs (``signed_messages``).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from mpcsim.protocols.engine.envelope import MAX_ENVELOPE_BYTES
 
 MEDIA_TYPE: Final = "application/octet-stream"
 PREFIX: Final = "/mpc/v1/"
-"""Of the gateway's verbs."""
+"""Path prefix of the gateway's verbs."""
 NO_GUESS: Final = b"guess=no"
 """Query of an ``open`` that is not made to try a password."""
 HELLO_PATH: Final = "/hello"
-"""Where an MPC node says who it is."""
+"""Path at which an MPC node identifies itself."""
 
 # How long sessions may take: an MPC node ends its own, and the gateway its books of them.
 SIGNING_S: Final = 15.0
@@ -48,7 +48,7 @@ MAKING_S: Final = 60.0
 """Key generation and recovery, which wait for a password to be stretched, too."""
 
 MAX_MESSAGES: Final = 64
-"""In one request: a key generation has 24 messages altogether."""
+"""Highest number of messages in one request: a key generation has 24 altogether."""
 MAX_BODY_BYTES: Final = 1 << 20
 MAX_MESSAGE_BYTES: Final = 1 << 16
 """Longest message to sign with Ed25519."""
@@ -62,11 +62,11 @@ MAX_BATCH: Final = 8
 """Presignatures of one session: some 50 kB of messages each, and a few milliseconds."""
 
 SEAL_KEY_BYTES: Final = 32
-"""Of X25519."""
+"""Size of an X25519 public key."""
 SIGNATURE_BYTES: Final = 64
-"""Of Ed25519 (RFC 8032)."""
+"""Size of an Ed25519 signature (RFC 8032)."""
 
-MAIL = Seq(Bytes(MAX_ENVELOPE_BYTES), MAX_MESSAGES)
+ENVELOPES = Seq(Bytes(MAX_ENVELOPE_BYTES), MAX_MESSAGES)
 HALVES = PerParty(Bytes(MAX_HALF_BYTES))
 
 
@@ -93,37 +93,41 @@ class UseProof(Message):
     boot: Annotated[bytes, Fixed(BOOT_BYTES)]
     """The MPC node's, as the client knows it."""
     mac: Annotated[bytes, BYTES32]
-    """Of the request (``mpcsim.service.vault.VaultUse``)."""
+    """MAC of the request (``mpcsim.service.vault.VaultUse``)."""
 
 
 @wire
-class Using(Message):
+class PresignedRequest(Message):
     """A signature that is to be made with a presignature."""
 
     signer: Annotated[int, U16]
     """The MPC node that has the other part."""
     presignature: Annotated[bytes, BYTES32]
-    """Its id."""
+    """Id of the presignature."""
     allowance: Annotated[bytes, Fixed(ALLOWANCE_BYTES)]
     """Under which the other MPC node keeps it: that one lets each be used once."""
     index: Annotated[int, U8]
-    """Which of those under this allowance."""
+    """Index among the presignatures under this allowance."""
     message_hash: Annotated[bytes, BYTES32]
     path: Annotated[Path, PATH]
-    """Of the child key to sign with (BIP 32); empty: the key itself."""
+    """Path of the child key to sign with (BIP 32); empty: the key itself."""
     rho: Annotated[bytes, BYTES32]
     """The client's part in re-randomising the nonce; fresh, and the session's id, too."""
 
-    def hidden(self) -> HiddenUse:
+    def hide(self) -> HiddenPresignedRequest:
         """The same for the MPC node that does not sign."""
         hidden = tagged_hash(Tag.HIDDEN_USE, self.message_hash, path_bytes(self.path), self.rho)
-        return HiddenUse(self.signer, self.presignature, self.allowance, self.index, hidden)
+        return HiddenPresignedRequest(
+            self.signer, self.presignature, self.allowance, self.index, hidden
+        )
 
 
 @wire
-class HiddenUse(Message):
-    """A ``Using`` for the MPC node that only opens its half: what is signed, and with which child,
-    stays between the client and the signer."""
+class HiddenPresignedRequest(Message):
+    """A ``PresignedRequest`` for the MPC node that only opens its half.
+
+    What is signed, and with which child key, stays between the client and the signer.
+    """
 
     signer: Annotated[int, U16]
     presignature: Annotated[bytes, BYTES32]
@@ -143,7 +147,7 @@ class OpenVault(Body):
     """X25519 public key, made for this request: the halves are encrypted to it."""
     halves: Annotated[Mapping[PartyId, bytes], HALVES]
     proofs: Annotated[Mapping[PartyId, UseProof], PerParty(Nested(UseProof))]
-    """For each MPC node that opens its half."""
+    """Proof for each MPC node that opens its half."""
     whole: Annotated[int, U8] = 0
     """1: one MPC node opens the whole; then there is one "half", which is that."""
 
@@ -156,7 +160,7 @@ class VaultOpened(Body):
     record: Annotated[bytes, Bytes(MAX_RECORD_BYTES)]
     """The key's ``SignedRecord``."""
     allowance: Annotated[bytes | None, Optional(Fixed(ALLOWANCE_BYTES))] = None
-    """As in ``Half``."""
+    """Allowance as in ``Half``."""
 
 
 @wire
@@ -165,9 +169,9 @@ class Generate(Body):
 
     session_id: Annotated[bytes, BYTES32]
     curve_name: Annotated[str, Text(16)]
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
     k: Annotated[int, U8] = 1
-    """Of OT extension (``params.OtParameters``), on secp256k1; all else is standard."""
+    """Parameter k of OT extension (``params.OtParameters``), on secp256k1; all else is standard."""
 
 
 @wire
@@ -177,17 +181,17 @@ class Recover(Body):
     session_id: Annotated[bytes, BYTES32]
     curve_name: Annotated[str, Text(16)]
     k: Annotated[int, U8] = 1
-    """As in ``Generate``: the multiplication set-up is made anew."""
+    """Parameter k as in ``Generate``: the multiplication set-up is made anew."""
 
 
 @wire
-class Recovering(Body):
+class RecoverReply(Body):
     """Reply to ``recover``: the key's public record as each MPC node has it, and first messages."""
 
     record: Annotated[bytes, Bytes(MAX_RECORD_BYTES)]
     """The key's ``SignedRecord``, which names the public record."""
     records: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(MAX_RECORD_BYTES))]
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
 
 
 @wire
@@ -198,12 +202,12 @@ class Vault(Message):
     """
 
     reply_key: Annotated[bytes, BYTES32]
-    """As in ``OpenVault``."""
+    """Public key as in ``OpenVault``."""
     halves: Annotated[Mapping[PartyId, bytes], HALVES]
     proofs: Annotated[Mapping[PartyId, UseProof], PerParty(Nested(UseProof))]
-    """For the MPC node that only opens its half."""
+    """Proof for the MPC node that only opens its half."""
     whole: Annotated[int, U8] = 0
-    """As in ``OpenVault``: the MPC node that signs opens the whole."""
+    """Flag as in ``OpenVault``: the MPC node that signs opens the whole."""
 
 
 @wire
@@ -216,17 +220,18 @@ class Sign(Body):
     """The MPC node."""
     message: Annotated[bytes, Bytes(MAX_MESSAGE_BYTES)]
     """The 32-byte hash for ECDSA, the message itself for Ed25519."""
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
     first: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_MESSAGES)]
     """SHA-256 of each message that the client has sent; others are none of its."""
     proof: Annotated[UseProof, Nested(UseProof)]
     vault: Annotated[Vault | None, Optional(Nested(Vault))] = None
-    """Of a client that does not have its share yet. To an MPC node, with its half alone."""
+    """Vault to open for a client that does not have its share yet; to an MPC node, its half
+    alone."""
     path: Annotated[Path, PATH] = ()
-    """Of the child key to sign with (BIP 32); empty: the key itself."""
+    """Path of the child key to sign with (BIP 32); empty: the key itself."""
     count: Annotated[int, U8] = 0
-    """So many presignatures are to be made instead of a signature. Then the message is empty, and
-    there is a vault: the other MPC node hears of them with its half."""
+    """Number of presignatures to make instead of a signature. Then the message is empty, and there
+    is a vault: the other MPC node hears of the presignatures with its half."""
 
 
 @wire
@@ -234,22 +239,22 @@ class Presigned(Body):
     """``presigned``: sign with a presignature. The reply is as to ``sign``."""
 
     key_id: Annotated[bytes, BYTES32]
-    using: Annotated[Using, Nested(Using)]
+    using: Annotated[PresignedRequest, Nested(PresignedRequest)]
     proof: Annotated[UseProof, Nested(UseProof)]
-    """For the MPC node that signs."""
+    """Proof for the MPC node that signs."""
     vault: Annotated[Vault, Nested(Vault)]
     """To an MPC node, with its half alone."""
 
 
 @wire
-class Signing(Body):
+class SignReply(Body):
     """Reply to ``sign``."""
 
     tag: Annotated[bytes, BYTES32]
     """Shows the gateway that who wants the key suspended had this session; it does not expire."""
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
     answers: Annotated[bytes | None, Optional(BYTES32)]
-    """From the MPC node's ``Answer``."""
+    """Tag from the MPC node's ``Answer``."""
     vault: Annotated[VaultOpened | None, Optional(Nested(VaultOpened))] = None
 
 
@@ -258,14 +263,14 @@ class Exchange(Body):
     """``exchange``: further messages of an open session."""
 
     session_id: Annotated[bytes, BYTES32]
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
 
 
 @wire
-class Mail(Body):
+class MessageBatch(Body):
     """Reply to whatever else carries messages: those for the client."""
 
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
 
 
 @wire
@@ -277,7 +282,7 @@ class Activate(Body):
 
 
 @wire
-class Occasion(Body):
+class AbortedSession(Body):
     """The signing session in which a client caught an MPC node cheating."""
 
     user_id: Annotated[str, Text(64)]
@@ -294,14 +299,14 @@ class Suspend(Body):
     no token: what has been caught after a token's expiry counts, too.
     """
 
-    occasion: Annotated[Occasion, Nested(Occasion)]
+    occasion: Annotated[AbortedSession, Nested(AbortedSession)]
     tag: Annotated[bytes, BYTES32]
-    """Of this session, from the reply to ``sign``."""
+    """Tag of this session, from the reply to ``sign``."""
     notices: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(MAX_NOTICE_BYTES))]
-    """For each MPC node (``notices.seal``)."""
+    """Sealed notice for each MPC node (``suspension_notices.seal_notice``)."""
     curve_name: Annotated[str, Text(16)]
-    """Of the key. If these shares have been replaced, the reply is the ``SignedRecord`` of the
-    present ones, which counts more epochs."""
+    """Curve of the key. If these shares have been replaced, the reply is the ``SignedRecord`` of
+    the present ones, which counts more epochs."""
 
 
 # What the gateway and an MPC node say to each other besides the above.
@@ -309,7 +314,8 @@ class Suspend(Body):
 
 @wire
 class Hello(Body):
-    """Who an MPC node is. ``statements.vouched`` says whether it is consistent in itself."""
+    """Identity and seal key of an MPC node. ``statements.is_hello_authentic`` checks its
+    consistency."""
 
     party: Annotated[int, U16]
     identity: Annotated[bytes, BYTES32]
@@ -321,7 +327,7 @@ class Hello(Body):
     boot: Annotated[bytes, Fixed(BOOT_BYTES)]
     """Random; another one after every start, and after many signatures (``START_BYTES``)."""
     seal_number: Annotated[int, U32]
-    """How many seal keys it has had before this one."""
+    """Number of seal keys that the node has had before this one."""
 
 
 @wire
@@ -339,25 +345,25 @@ class OpenHalf(Body):
     proof: Annotated[UseProof, Nested(UseProof)]
     whole: Annotated[int, U8] = 0
     count: Annotated[int, U8] = 0
-    """So many presignatures are being made with the other MPC node: allow each to be used once."""
-    using: Annotated[HiddenUse | None, Optional(Nested(HiddenUse))] = None
-    """One of them is to be used: open the half only if it has not been."""
+    """Number of presignatures being made with the other MPC node: allow each to be used once."""
+    using: Annotated[HiddenPresignedRequest | None, Optional(Nested(HiddenPresignedRequest))] = None
+    """Presignature about to be used: open the half only if it has not been used."""
 
 
 @wire
 class SuspendKey(Body):
     """``suspend`` at one MPC node."""
 
-    occasion: Annotated[Occasion, Nested(Occasion)]
+    occasion: Annotated[AbortedSession, Nested(AbortedSession)]
     notice: Annotated[bytes, Bytes(MAX_NOTICE_BYTES)]
 
 
 @wire
-class Acknowledged(Body):
+class SuspendReply(Body):
     """Reply to ``suspend`` at one MPC node: what became of the notice."""
 
     opened: Annotated[int, U8]
-    """As in ``statements.Suspended``, which is signed."""
+    """Flag as in ``statements.SuspensionReceipt``, which is signed."""
     signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
 
 
@@ -378,13 +384,13 @@ class Answer(Body):
     """1 while the session needs further messages or a vote."""
     record: Annotated[bytes | None, Optional(Bytes(MAX_RECORD_BYTES))]
     """Public record of the key to be recovered, at the beginning of a recovery."""
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
     """To whomever their envelopes name."""
     answers: Annotated[bytes | None, Optional(BYTES32)] = None
     """At the beginning of a signature: names the request that this answers
     (``mpcsim.service.vault.answer_tag``)."""
     half: Annotated[bytes | None, Optional(Bytes(MAX_HALF_BYTES))] = None
-    """As in ``Half``, where the request had one to be opened."""
+    """Opened half as in ``Half``, where the request had one to be opened."""
 
 
 @wire

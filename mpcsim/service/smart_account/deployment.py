@@ -1,4 +1,4 @@
-"""Put the contracts on a chain, where they are not there already.
+"""Deployment of the contracts on a chain, where they are not there already.
 
 The EntryPoint and the account factory go through the deterministic deployment proxy with salt 0,
 as on every public chain: CREATE2 over the packages' creation code gives exactly their well-known
@@ -38,7 +38,7 @@ PROXY_TRANSACTION: Final = bytes.fromhex(
     "a02222222222222222222222222222222222222222222222222222222222222222"
 )
 PROXY_COST: Final = 100_000 * 100 * 10**9
-"""What that transaction may spend, in wei."""
+"""Highest cost of that transaction, in wei."""
 
 SALT: Final = bytes(32)
 
@@ -49,7 +49,7 @@ DEFAULT_DEPOSIT: Final = 10**18
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where the contracts are."""
+    """Addresses of the contracts."""
 
     entry_point: ChecksumAddress
     factory: ChecksumAddress

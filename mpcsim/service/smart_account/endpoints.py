@@ -12,7 +12,8 @@ PREFIX: Final = "/core/evm/v2/erc4337"
 
 
 class Endpoint(Enum):
-    """One endpoint: purpose, method, path below ``PREFIX``, and the spelling of its reply."""
+    """Endpoint of the flow: purpose, method, path below ``PREFIX``, and the spelling of its
+    reply."""
 
     ADDRESS = ("address query", "GET", "/{address}/address")
     INFO = ("info query", "GET", "/{address}/info")

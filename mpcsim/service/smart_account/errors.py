@@ -1,4 +1,4 @@
-"""Why a request of the smart-account flow was refused; the HTTP status of each kind."""
+"""Errors of the smart-account flow, and the HTTP status of each kind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Refused(SmartAccountError):
 
 
 class BudgetSpent(SmartAccountError):
-    """What is sponsored for a user in a day would be exceeded."""
+    """The user's budget for sponsored operations of the day would be exceeded."""
 
     status = 429
     error_code = Code.LIMITED
@@ -56,7 +56,7 @@ class BudgetSpent(SmartAccountError):
 
 
 class TooManyRequests(SmartAccountError):
-    """As many requests of this user are being answered, or wait for it, as may."""
+    """The user has as many requests answered or waiting as it may have."""
 
     status = 429
     error_code = Code.LIMITED
@@ -77,7 +77,7 @@ class ChainTimeout(ChainUnavailable):
 
 
 class NoContract(ChainUnavailable):
-    """Where a contract was deployed there is none: another chain, or the same one begun anew."""
+    """The contract is not where it was deployed: another chain, or the same one begun anew."""
 
     def __init__(self, address: str) -> None:
         super().__init__(

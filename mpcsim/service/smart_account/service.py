@@ -38,11 +38,11 @@ from mpcsim.service.smart_account.operation.fields import (
     GAS,
     UNPRICED,
     Value,
+    abbreviate,
     parse_address,
     parse_bytes,
     parse_fields,
     parse_number,
-    shown,
     supplied_by,
     to_wire,
 )
@@ -62,7 +62,7 @@ SALT: Final = 0
 """An owner has one account: the factory's salt is always this."""
 
 BUNDLE_OVERHEAD_GAS: Final = 150_000
-"""Of ``handleOps`` around one operation, its calldata apart."""
+"""Gas of ``handleOps`` around one operation, its calldata apart."""
 
 
 class SmartAccountService:
@@ -111,7 +111,7 @@ class SmartAccountService:
         self._risk = Budget(budget, now, "bundler")
         self._gas_budget = Budget(gas_budget, now, "chain", "gas")
         self._lock = threading.Lock()
-        """Of what is known: held for a look at it, never while the chain is asked."""
+        """Lock of the known operations: held for a look at them, never while the chain is asked."""
         self._answers: Mapping[Endpoint, Callable[[Mapping[str, object], str], Reply]] = {
             Endpoint.ADDRESS: self._address,
             Endpoint.INFO: self._info,
@@ -137,7 +137,7 @@ class SmartAccountService:
         """
         return self._answers[endpoint](request, user_id)
 
-    def renewed(self) -> SmartAccountService:
+    def renew(self) -> SmartAccountService:
         """A service like this one, for when the chain was begun anew: what is missing is deployed,
         and nothing remembered but what has been spent for each user.
 
@@ -165,7 +165,7 @@ class SmartAccountService:
     # --- steps 1 and 2: the account, and what it shall do ----------------------------------------
 
     def _address(self, request: Mapping[str, object], user_id: str) -> Reply:
-        return self._supply(Endpoint.ADDRESS, {"sender": self.owner_account(_owner(request))})
+        return self._reply(Endpoint.ADDRESS, {"sender": self.owner_account(_owner(request))})
 
     def _info(self, request: Mapping[str, object], user_id: str) -> Reply:
         owner = _owner(request)
@@ -175,17 +175,17 @@ class SmartAccountService:
             "nonce": self._next_nonce(sender),
             "init_code": self._init_code(owner, sender),
         }
-        return self._supply(Endpoint.INFO, values)
+        return self._reply(Endpoint.INFO, values)
 
     def _nonce(self, request: Mapping[str, object], user_id: str) -> Reply:
         sender = self.owner_account(_owner(request))
-        return self._supply(Endpoint.NONCE, {"nonce": self._next_nonce(sender)})
+        return self._reply(Endpoint.NONCE, {"nonce": self._next_nonce(sender)})
 
     def _init(self, request: Mapping[str, object], user_id: str) -> Reply:
         _only(request, ("owner",))
         owner = parse_address("owner", request["owner"])
         init_code = self._init_code(owner, self.owner_account(owner))
-        return self._supply(Endpoint.INIT, {"init_code": init_code})
+        return self._reply(Endpoint.INIT, {"init_code": init_code})
 
     def _execute(self, request: Mapping[str, object], user_id: str) -> Reply:
         _only(request, ("to", "value"), ("data",))
@@ -195,7 +195,7 @@ class SmartAccountService:
             parse_number("value", request["value"]),
             parse_bytes("data", request.get("data", "0x")),
         )
-        return self._supply(Endpoint.EXECUTE, {"call_data": call_data})
+        return self._reply(Endpoint.EXECUTE, {"call_data": call_data})
 
     def _next_nonce(self, sender: ChecksumAddress) -> int:
         abi, entry_point = contracts.entry_point().abi, self.deployment.entry_point
@@ -252,7 +252,7 @@ class SmartAccountService:
         result = self._hash(priced)
         with self._lock:
             self._known.put(user_id, result, priced)
-        return {**self._supply(endpoint, dict(priced.items())), "result": to_wire(result)}
+        return {**self._reply(endpoint, dict(priced.items())), "result": to_wire(result)}
 
     # --- steps 4 to 6: digest, send, receipt ------------------------------------------------------
 
@@ -263,7 +263,7 @@ class SmartAccountService:
             known = self._known.get(user_id, digest)
             if known is None:
                 own = self._known.of(user_id)
-                self._refuse(operation, own, "the digest query", "the gas step")
+                self._raise_if_nearly_known(operation, own, "the digest query", "the gas step")
                 raise UnknownOperation(
                     f"no gas step has answered for sender {operation.sender}, "
                     f"nonce {hex(operation.nonce)}"
@@ -278,17 +278,17 @@ class SmartAccountService:
             known = self._known.get(user_id, user_op_hash)
             if known is None or not known.digested:
                 digested = (other for other in self._known.of(user_id) if other.digested)
-                self._refuse(operation, digested, "send", "the digest query")
+                self._raise_if_nearly_known(operation, digested, "send", "the digest query")
                 raise UnknownOperation(
                     f"no digest was queried for sender {operation.sender}, "
                     f"nonce {hex(operation.nonce)}"
                 )
         # The gas step has priced a signature of 65 bytes; no hash binds the one that has come.
         gas.check_pre_verification_gas(operation, gas.pre_verification_gas(operation))
-        with self.bundler.turn():
+        with self.bundler.exclusive():
             if known.transaction is not None and self.chain.receipt(known.transaction) is None:
                 raise Inconsistent(f"operation {to_wire(user_op_hash)} is on its way already")
-            self._settle(user_id)
+            self._release_risk(user_id)
             used = _bundle_gas(operation)
             most = used * operation.max_fee_per_gas
             with ExitStack() as undo:
@@ -307,7 +307,7 @@ class SmartAccountService:
             known.at_risk, known.gas, known.day = most, used, day
         return {"user_op_hash": to_wire(user_op_hash)}
 
-    def _settle(self, user_id: str) -> None:
+    def _release_risk(self, user_id: str) -> None:
         """Give back what a user's transactions might have cost, but for what they did cost the
         bundler: all of a failed one, and what an operation paid too little."""
         with self._lock:
@@ -315,7 +315,7 @@ class SmartAccountService:
         for known in open_ones:
             receipt = self.chain.receipt(known.transaction) if known.transaction else None
             if receipt is not None:
-                found = receipts.from_logs(
+                found = receipts.receipt_from_logs(
                     self._hash(known.operation), self.deployment.entry_point, receipt
                 )
                 paid = 0 if found is None else int(found["actual_gas_cost"], 16)
@@ -332,19 +332,19 @@ class SmartAccountService:
         with self._lock:
             known = self._known.get(user_id, result)
         sent = self.chain.receipt(known.transaction) if known and known.transaction else None
-        found = receipts.from_logs(result, entry_point, sent) if sent else None
+        found = receipts.receipt_from_logs(result, entry_point, sent) if sent else None
         if found is None and (other := self._find(result)) is not None:
             # Another bundler's transaction, or one from before this service's memory.
-            found = receipts.from_logs(result, entry_point, other)
+            found = receipts.receipt_from_logs(result, entry_point, other)
         if found is not None:
             return found
         if known is None:
             raise UnknownOperation(f"no operation {to_wire(result)}")
         if sent is not None:
-            return receipts.lost(result, known.operation, entry_point, sent)
+            return receipts.reverted_bundle_receipt(result, known.operation, entry_point, sent)
         if not self.chain.code(entry_point):
             raise NoContract(entry_point)
-        return receipts.pending(result, known.operation, entry_point)
+        return receipts.pending_receipt(result, known.operation, entry_point)
 
     def _find(self, result: bytes) -> TransactionReceipt | None:
         """The transaction that carried an operation, by the chain's logs."""
@@ -353,7 +353,7 @@ class SmartAccountService:
         return self.chain.receipt(logs[-1].transaction_hash) if logs else None
 
     def _bundle(self, operation: UserOperation) -> bytes:
-        """Put the operation into a bundle of its own, if the EntryPoint would take it.
+        """Send the operation in a bundle of its own, if the EntryPoint would take it.
 
         Raises:
             Refused: it would not, or the call would revert.
@@ -384,12 +384,12 @@ class SmartAccountService:
     def _hash(self, operation: UserOperation) -> bytes:
         return operation.hash(self.deployment.entry_point, self.chain.chain_id)
 
-    def _supply(self, endpoint: Endpoint, values: Mapping[str, Value]) -> Reply:
+    def _reply(self, endpoint: Endpoint, values: Mapping[str, Value]) -> Reply:
         """The reply of an endpoint: the fields that it supplies, in its spelling."""
         return {entry.key(endpoint): to_wire(values[entry.name]) for entry in supplied_by(endpoint)}
 
     @staticmethod
-    def _refuse(
+    def _raise_if_nearly_known(
         operation: UserOperation, candidates: Iterable[KnownOperation], here: str, there: str
     ) -> None:
         """Refuse an operation that is nearly one of the candidates, naming what differs.
@@ -409,7 +409,7 @@ class SmartAccountService:
         if nearest:
             raise Inconsistent(
                 "; ".join(
-                    f"{name}: {shown(mine)} in {here}, {shown(theirs)} in {there}"
+                    f"{name}: {abbreviate(mine)} in {here}, {abbreviate(theirs)} in {there}"
                     for name, mine, theirs in nearest
                 )
             )

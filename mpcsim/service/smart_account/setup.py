@@ -25,10 +25,10 @@ BUNDLER_BALANCE: Final = 10**24
 EMBEDDED_DEPOSIT: Final = 1_000 * 10**18
 
 Balances = Mapping[ChecksumAddress, int]
-"""In wei."""
+"""Balances in wei."""
 
 
-def embedded(
+def over_embedded_chain(
     *,
     rng: Rng | None = None,
     chain_id: int = DEFAULT_CHAIN_ID,
@@ -46,7 +46,7 @@ def embedded(
     )
 
 
-def in_own_process(*, rng: Rng | None = None, budget: int | None = None) -> SmartAccountService:
+def over_own_process(*, rng: Rng | None = None, budget: int | None = None) -> SmartAccountService:
     """Return a service over an empty chain in a process of its own (see ``anvil``).
 
     Raises:

@@ -25,11 +25,11 @@ IN_MEMORY: Final = ":memory:"
 AT_HAND: Final = 10_000
 """Answers kept at hand while nothing is written."""
 BUSY_S: Final = 5.0
-"""How long to wait for another process that writes."""
+"""Seconds to wait for another process that writes."""
 PROBING_S: Final = 1.0
 """The same for whoever only wants to know whether something could be written."""
 AGAIN_S: Final = 0.005
-"""After which to try again what SQLite does not wait for."""
+"""Seconds between two attempts at what SQLite does not wait for by itself."""
 SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
@@ -38,7 +38,7 @@ RESERVE: Final = 1 << 18
 """Bytes that are kept on the disk for what must be written though it is full."""
 
 LAYOUT: Final = 1
-"""Of all stores, in SQLite's ``user_version``. Any other is refused."""
+"""Version of all stores, in SQLite's ``user_version``. Any other is refused."""
 
 REGISTRY: Final = "gateway"
 """The role of the gateway's store, beside those of the MPC nodes."""
@@ -50,8 +50,8 @@ CREATE TABLE IF NOT EXISTS deployment (id TEXT NOT NULL, role TEXT NOT NULL);
 T = TypeVar("T")
 
 
-class StoreTrouble(Enum):
-    """Why a store cannot be used."""
+class StoreProblem(Enum):
+    """Reason why a store cannot be used."""
 
     FULL = "no space is left on its disk"
     LOCKED = "another process keeps it locked"
@@ -64,17 +64,17 @@ class StoreTrouble(Enum):
 class StoreFailed(MpcError):
     """A store cannot be used. Nothing has changed, and nothing in it is lost by this."""
 
-    def __init__(self, path: Path | str, trouble: StoreTrouble, detail: str = "") -> None:
+    def __init__(self, path: Path | str, trouble: StoreProblem, detail: str = "") -> None:
         """
         Args:
             detail: what the system says, if the trouble alone says too little.
         """
         super().__init__(f"{path}: {trouble.value}" + (f" ({detail})" if detail else ""))
-        self.trouble = trouble
-        full = trouble is StoreTrouble.FULL
+        self.problem = trouble
+        full = trouble is StoreProblem.FULL
         self.code = Code.DISK_FULL if full else Code.STORE_FAILED
-        self.told = f"{Path(path).name}: {trouble.value}"
-        """What may be told to anyone."""
+        self.public_text = f"{Path(path).name}: {trouble.value}"
+        """Text that may be shown to anyone."""
 
 
 class CommitInDoubt(StoreFailed):
@@ -84,12 +84,12 @@ class CommitInDoubt(StoreFailed):
 
 @dataclass(frozen=True)
 class Deployment:
-    """What a store is part of; written into it at its first start and never changed."""
+    """Deployment that a store is part of; written at its first start and never changed."""
 
     id: str
     """32 hex digits; the same in all stores of a gateway and its MPC nodes."""
     role: str
-    """Whose store it is there."""
+    """Role of the store's owner."""
 
 
 def file_of(role: str) -> str:
@@ -111,7 +111,7 @@ class Database:
         """
         self._path = path
         in_memory = str(path) == IN_MEMORY
-        with self._explaining():
+        with self._translating_errors():
             if not in_memory:
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = _connect(path)
@@ -120,7 +120,7 @@ class Database:
         """Whether the log of writes may still have what was deleted since it was last empty, or
         what a change that failed has left there."""
         try:
-            with self._explaining(opening=True):
+            with self._translating_errors(opening=True):
                 self._open(schema, in_memory)
         except BaseException:
             self._writer.close()
@@ -140,7 +140,7 @@ class Database:
             raise self.damaged()
         (layout,) = self._writer.execute("PRAGMA user_version").fetchone()
         if layout not in (0, LAYOUT):
-            raise StoreFailed(self._path, StoreTrouble.OTHER_VERSION)
+            raise StoreFailed(self._path, StoreProblem.OTHER_VERSION)
         if layout == 0:  # a new file; before its tables, so that a crash leaves no others
             if self._writer.execute("SELECT 1 FROM sqlite_master").fetchone():
                 raise self.damaged()
@@ -152,11 +152,11 @@ class Database:
         self._reader = self._writer if in_memory else _connect(self._path)
         self._reading = self._writing if in_memory else RLock()
         self._files = () if in_memory else (str(self._path), f"{self._path}-wal")
-        self._at_hand: dict[str, tuple[object, Any]] = {}
+        self._cache: dict[str, tuple[object, Any]] = {}
         """Since this process last wrote: what has been read, and what the files were like then."""
 
     def deployment(self) -> Deployment | None:
-        """What this store is part of; None if that has not been written."""
+        """Return the deployment of this store; None if that has not been written."""
         row = self.row("SELECT id, role FROM deployment")
         return None if row is None else Deployment(*row)
 
@@ -167,8 +167,8 @@ class Database:
             cursor.execute("INSERT INTO deployment VALUES (?, ?)", (deployment.id, deployment.role))
 
     def damaged(self, detail: str = "") -> StoreFailed:
-        """What to raise for contents that cannot be right."""
-        return StoreFailed(self._path, StoreTrouble.DAMAGED, detail)
+        """Return the error to raise for contents that cannot be right."""
+        return StoreFailed(self._path, StoreProblem.DAMAGED, detail)
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """
@@ -179,7 +179,7 @@ class Database:
             with self._reading:
                 return self._reader.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            if failed := self._explained(error):
+            if failed := self._failure_of(error):
                 raise failed from error
             raise
 
@@ -187,14 +187,15 @@ class Database:
         """The first row, if any."""
         return next(iter(self.rows(statement, *values)), None)
 
-    def at_hand(self, name: str, read: Callable[[], T]) -> T:
-        """What ``read`` returned when it was last called for that name, if the files are as they
-        were: looking at them costs less than reading what is in them.
+    def read_cached(self, name: str, read: Callable[[], T]) -> T:
+        """Return the last result of ``read`` for that name, if the files are unchanged since.
+
+        Checking the files costs less than reading what is in them.
 
         Raises:
             StoreFailed: it cannot be read.
         """
-        known, now = self._at_hand, self._state()
+        known, now = self._cache, self._files_version()
         with suppress(KeyError):
             then, found = known[name]
             if then == now:
@@ -205,8 +206,8 @@ class Database:
         known[name] = now, made  # for nobody, if this process has written meanwhile
         return made
 
-    def _state(self) -> object:
-        """Another one whenever anybody has written to the files, or changed them otherwise."""
+    def _files_version(self) -> object:
+        """Return a value that differs whenever anybody has changed the files."""
         state: list[int] = []
         try:
             for path in self._files:
@@ -218,29 +219,29 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
-        """All of it or nothing; durable when the block is left.
+        """Run the block as one transaction, which is durable when the block is left.
 
         Raises:
             CommitInDoubt: all or nothing, but only the next start will see which.
         """
-        with self._writing, self._explaining():
+        with self._writing, self._translating_errors():
             cursor = self._writer.cursor()
             cursor.execute("BEGIN IMMEDIATE")
             try:
                 yield cursor
-                with meter.disk():
+                with meter.time_disk_wait():
                     cursor.execute("COMMIT")
             except BaseException as error:
                 if self._writer.in_transaction:  # a full disk, for one, has ended it already
                     cursor.execute("ROLLBACK")
                 if _may_be_in_log(error):
-                    self.needs_emptying = not self._undone()
+                    self.needs_emptying = not self._undo_in_log()
                     if self.needs_emptying and _may_be_written(error):
-                        raise CommitInDoubt(self._path, StoreTrouble.OUT_OF_REACH) from error
+                        raise CommitInDoubt(self._path, StoreProblem.OUT_OF_REACH) from error
                 raise
             finally:
                 # The clock of files is too coarse to tell two writes in a row apart.
-                self._at_hand = {}
+                self._cache = {}
 
     def hold_reserve(self) -> None:
         """Keep some room on the disk for ``urgently``, if there is any."""
@@ -260,7 +261,7 @@ class Database:
                 os.close(held)
 
     def _give_up_reserve(self) -> bool:
-        """Whether there was any."""
+        """Return whether there was any."""
         with suppress(OSError):
             os.unlink(self._reserve)
             return True
@@ -270,7 +271,7 @@ class Database:
     def _reserve(self) -> str:
         return f"{self._path}{RESERVE_SUFFIX}"
 
-    def urgently(self, change: Callable[[], T]) -> T:
+    def write_urgently(self, change: Callable[[], T]) -> T:
         """Make a change for which room is kept: if the disk is full, that is given up for it.
 
         Raises:
@@ -279,11 +280,11 @@ class Database:
         try:
             return change()
         except StoreFailed as failed:
-            if failed.trouble is not StoreTrouble.FULL or not self._give_up_reserve():
+            if failed.problem is not StoreProblem.FULL or not self._give_up_reserve():
                 raise
             return change()
 
-    def _undone(self) -> bool:
+    def _undo_in_log(self) -> bool:
         """Take what a failed commit has left in the log out of it; whether that was possible."""
         try:
             return self._empty_log()
@@ -311,10 +312,10 @@ class Database:
             StoreFailed: another process keeps it locked. What was changed has changed; the next
                 time, or the next start, empties the log.
         """
-        with self._writing, self._explaining():
+        with self._writing, self._translating_errors():
             self.needs_emptying = True
             if not self._empty_log():
-                raise StoreFailed(self._path, StoreTrouble.LOCKED)
+                raise StoreFailed(self._path, StoreProblem.LOCKED)
             self.needs_emptying = False
 
     def sweep(self, *, others: bool = False) -> None:
@@ -342,20 +343,22 @@ class Database:
 
     def free_bytes(self) -> int | None:
         """Room on the disk; None: there is no file, or the disk does not say."""
-        return _room(Path(self._path).parent) if self._files else None
+        return _free_bytes(Path(self._path).parent) if self._files else None
 
-    def not_writable(self) -> StoreFailed | None:
-        """Why nothing could be written now; None: it could. Nothing is: the right to write is taken
-        and given back at once, over a connection of its own, for which no other of this process
-        waits."""
+    def write_failure(self) -> StoreFailed | None:
+        """Return the reason why nothing could be written now; None: it could.
+
+        Nothing is written: the write lock is taken and given back at once, over a connection of its
+        own, for which no other of this process waits.
+        """
         if not self._files:
             return None
         try:
-            with self._explaining():
+            with self._translating_errors():
                 os.stat(self._path)  # opening it would make a new one
                 if not os.access(self._path, os.W_OK):
                     raise PermissionError(errno.EACCES, "")
-                if _no_space(Path(self._path).parent):
+                if _is_disk_full(Path(self._path).parent):
                     raise OSError(errno.ENOSPC, "")
                 with closing(_connect(self._path, PROBING_S)) as probing:
                     probing.execute("BEGIN IMMEDIATE")
@@ -370,79 +373,80 @@ class Database:
             self._writer.close()
 
     @contextmanager
-    def _explaining(self, opening: bool = False) -> Iterator[None]:
+    def _translating_errors(self, opening: bool = False) -> Iterator[None]:
         """Raise ``StoreFailed`` for what the system says; with ``opening`` for any error."""
         try:
             yield
         except (OSError, sqlite3.Error) as error:
-            if failed := self._explained(error):
+            if failed := self._failure_of(error):
                 raise failed from error
             if opening:  # tables of another layout
-                raise StoreFailed(self._path, StoreTrouble.DAMAGED, str(error)) from error
+                raise StoreFailed(self._path, StoreProblem.DAMAGED, str(error)) from error
             raise
 
-    def _explained(self, error: OSError | sqlite3.Error) -> StoreFailed | None:
+    def _failure_of(self, error: OSError | sqlite3.Error) -> StoreFailed | None:
         """None for what is no trouble of the store but of its use: a constraint, for one."""
         if isinstance(error, OSError):
-            trouble = _BY_ERRNO.get(error.errno or 0, StoreTrouble.OUT_OF_REACH)
+            trouble = _BY_ERRNO.get(error.errno or 0, StoreProblem.OUT_OF_REACH)
             detail = error.strerror or ""
         elif (code := getattr(error, "sqlite_errorcode", None)) is None:
             # Text that is none: the library finds it, not SQLite.
             found = isinstance(error, sqlite3.OperationalError)
-            return StoreFailed(self._path, StoreTrouble.DAMAGED) if found else None
+            return StoreFailed(self._path, StoreProblem.DAMAGED) if found else None
         elif (code & 0xFF) in _BY_CODE:
             trouble, detail = _BY_CODE[code & 0xFF], error.sqlite_errorname
         else:
             return None
-        if trouble is not StoreTrouble.OUT_OF_REACH:
+        if trouble is not StoreProblem.OUT_OF_REACH:
             return StoreFailed(self._path, trouble)
-        if _no_space(Path(self._path).parent):
-            return StoreFailed(self._path, StoreTrouble.FULL)
+        if _is_disk_full(Path(self._path).parent):
+            return StoreFailed(self._path, StoreProblem.FULL)
         return StoreFailed(self._path, trouble, detail)
 
 
 _BY_ERRNO: Final = {
-    errno.ENOSPC: StoreTrouble.FULL,
-    errno.EDQUOT: StoreTrouble.FULL,
-    errno.EROFS: StoreTrouble.READ_ONLY,
-    errno.EACCES: StoreTrouble.READ_ONLY,
-    errno.EPERM: StoreTrouble.READ_ONLY,
+    errno.ENOSPC: StoreProblem.FULL,
+    errno.EDQUOT: StoreProblem.FULL,
+    errno.EROFS: StoreProblem.READ_ONLY,
+    errno.EACCES: StoreProblem.READ_ONLY,
+    errno.EPERM: StoreProblem.READ_ONLY,
 }
 _BY_CODE: Final = {
-    sqlite3.SQLITE_FULL: StoreTrouble.FULL,
-    sqlite3.SQLITE_BUSY: StoreTrouble.LOCKED,
-    sqlite3.SQLITE_LOCKED: StoreTrouble.LOCKED,
-    sqlite3.SQLITE_READONLY: StoreTrouble.READ_ONLY,
-    sqlite3.SQLITE_CORRUPT: StoreTrouble.DAMAGED,
-    sqlite3.SQLITE_NOTADB: StoreTrouble.DAMAGED,
-    sqlite3.SQLITE_IOERR: StoreTrouble.OUT_OF_REACH,
-    sqlite3.SQLITE_CANTOPEN: StoreTrouble.OUT_OF_REACH,
-    sqlite3.SQLITE_PERM: StoreTrouble.READ_ONLY,
+    sqlite3.SQLITE_FULL: StoreProblem.FULL,
+    sqlite3.SQLITE_BUSY: StoreProblem.LOCKED,
+    sqlite3.SQLITE_LOCKED: StoreProblem.LOCKED,
+    sqlite3.SQLITE_READONLY: StoreProblem.READ_ONLY,
+    sqlite3.SQLITE_CORRUPT: StoreProblem.DAMAGED,
+    sqlite3.SQLITE_NOTADB: StoreProblem.DAMAGED,
+    sqlite3.SQLITE_IOERR: StoreProblem.OUT_OF_REACH,
+    sqlite3.SQLITE_CANTOPEN: StoreProblem.OUT_OF_REACH,
+    sqlite3.SQLITE_PERM: StoreProblem.READ_ONLY,
 }
-"""By the primary code, the low byte (sqlite.org/rescode.html)."""
+"""Problem by the primary code, the low byte (sqlite.org/rescode.html)."""
 
 
 def _may_be_written(error: BaseException) -> bool:
-    """Whether a change that failed so may be in the log: the disk has it, but not for sure."""
+    """Return whether a change that failed so may be in the log: the disk has it, but not for
+    sure."""
     code = getattr(error, "sqlite_errorcode", 0)
     return isinstance(error, sqlite3.Error) and code & 0xFF == sqlite3.SQLITE_IOERR
 
 
 def _may_be_in_log(error: BaseException) -> bool:
-    """Whether pieces of a change that failed so may be in the log, behind its end: on a full disk,
-    for one, as much as there was room for."""
+    """Return whether pieces of a change that failed so may be in the log, behind its end: on a full
+    disk, for one, as much as there was room for."""
     constraint = isinstance(error, sqlite3.IntegrityError)
     return isinstance(error, sqlite3.Error) and not constraint
 
 
-def _no_space(folder: Path) -> bool:
-    """Whether a disk is full. SQLite says so of a full one only where it writes to the file itself
-    or its log."""
-    room = _room(folder)
+def _is_disk_full(folder: Path) -> bool:
+    """Return whether a disk is full. SQLite says so of a full one only where it writes to the file
+    itself or its log."""
+    room = _free_bytes(folder)
     return room is not None and room < SMALLEST_WRITE
 
 
-def _room(folder: Path) -> int | None:
+def _free_bytes(folder: Path) -> int | None:
     """Bytes that are free on a disk."""
     try:
         found = os.statvfs(folder)
@@ -455,11 +459,13 @@ def _connect(path: Path | str, patience_s: float | None = None) -> sqlite3.Conne
     timeout = BUSY_S if patience_s is None else patience_s
     # Transactions are written out above: begun explicitly, never by the driver.
     made = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
-    return without_temporary_files(made)
+    return keep_temporary_data_in_memory(made)
 
 
-def without_temporary_files(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Have what SQLite sorts, or would undo, stay in memory: else it is written to the system's
-    folder for temporary files, where nobody overwrites it."""
+def keep_temporary_data_in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Make SQLite sort, and keep its rollback data, in memory.
+
+    Else they are written to the system's folder for temporary files, where nobody overwrites them.
+    """
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection

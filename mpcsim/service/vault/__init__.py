@@ -35,7 +35,7 @@ from mpcsim.service.vault.strings import (
     VaultError,
     WrongKey,
 )
-from mpcsim.service.vault.use import SigningRequest, VaultUse, answer_tag, hashes
+from mpcsim.service.vault.use import SigningRequest, VaultUse, answer_tag, sha256_each
 
 __all__ = [
     "HALF_BYTES",
@@ -58,7 +58,7 @@ __all__ = [
     "VaultUse",
     "WrongKey",
     "answer_tag",
-    "hashes",
+    "sha256_each",
     "new_salt",
     "open_presignature",
     "open_share",

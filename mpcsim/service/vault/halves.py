@@ -106,7 +106,8 @@ class ReplyKey:
         """An MPC node's public key to the secret shared with it."""
 
     def prepare(self, node_keys: Mapping[PartyId, bytes]) -> None:
-        """Do what ``combine`` can do before it has the halves: meanwhile the MPC nodes work."""
+        """Compute the shared secrets that ``combine`` needs, while the MPC nodes are still
+        working."""
         for node_key in node_keys.values():
             with suppress(CryptoError):  # ``combine`` will meet it again
                 self._shared_with(node_key)
@@ -173,7 +174,7 @@ class SealKey:
         """32 bytes."""
 
     @classmethod
-    def fresh(cls, rng: Rng) -> Self:
+    def generate(cls, rng: Rng) -> Self:
         """A new one."""
         return cls(rng.bytes(crypto_box_SECRETKEYBYTES))
 

@@ -29,7 +29,13 @@ from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.rng import Rng
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ALLOWANCE_BYTES, BOOT_BYTES, PartyId
-from mpcsim.service.vault.strings import NONCE_BYTES, MalformedVault, WrongKey, as_bytes, as_text
+from mpcsim.service.vault.strings import (
+    NONCE_BYTES,
+    MalformedVault,
+    WrongKey,
+    decode_base64url,
+    encode_base64url,
+)
 
 PRESIGNATURE_VERSION: Final = 1
 MAX_PRESIGNATURE_BYTES: Final = 1 << 10
@@ -38,20 +44,20 @@ TAG_BYTES: Final = crypto_aead_xchacha20poly1305_ietf_ABYTES
 
 @wire
 class PresignatureHeader(Message):
-    """What is in the clear of a sealed presignature. Nobody can put it on another one."""
+    """Header of a sealed presignature, in the clear. Nobody can put it on another one."""
 
     id: Annotated[bytes, BYTES32]
-    """Of the presignature."""
+    """Id of the presignature."""
     key_id: Annotated[bytes, BYTES32]
     """The epoch that it was made in."""
     signer: Annotated[int, U16]
     """The MPC node that has the other part."""
     boots: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(BOOT_BYTES))]
-    """Of both MPC nodes, when it was made: it is good for no others."""
+    """Boots of both MPC nodes when it was made: it is good for no others."""
     allowance: Annotated[bytes, Fixed(ALLOWANCE_BYTES)]
     """Under which the other MPC node keeps it, until it is used."""
     index: Annotated[int, U8]
-    """Which of those under this allowance."""
+    """Index among the presignatures under this allowance."""
 
 
 @wire
@@ -68,12 +74,12 @@ class SealedPresignature:
     header: PresignatureHeader
     nonce: bytes
     ciphertext: bytes
-    """With its tag."""
+    """Ciphertext with its tag."""
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""
         body = _Sealed(self.header, self.nonce, self.ciphertext)
-        return as_text(bytes([PRESIGNATURE_VERSION]) + body.encode(NO_CONTEXT))
+        return encode_base64url(bytes([PRESIGNATURE_VERSION]) + body.encode(NO_CONTEXT))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -83,7 +89,7 @@ class SealedPresignature:
             MalformedVault: not a sealed presignature.
         """
         versions = (PRESIGNATURE_VERSION,)
-        data = as_bytes(text, "presignature", 2 * MAX_PRESIGNATURE_BYTES, versions)
+        data = decode_base64url(text, "presignature", 2 * MAX_PRESIGNATURE_BYTES, versions)
         try:
             body = _Sealed.decode(data[1:], NO_CONTEXT)
         except InvalidEncoding as error:

@@ -67,7 +67,7 @@ class DerivedKey:
     """Key of a password, with what it was derived under."""
 
     key: bytes | bytearray = field(repr=False)
-    """From ``password_key``; SECRET, the caller wipes it."""
+    """Output of ``password_key``; SECRET, the caller wipes it."""
     salt: bytes
     cost: Argon2Cost
 
@@ -165,7 +165,7 @@ def open_share(
 
 
 def password_matches(store: SecretStore, key: VaultKey, password: str) -> bool:
-    """Whether the vault was sealed with this password. As slow as ``password_key``.
+    """Return whether the vault was sealed with this password. As slow as ``password_key``.
 
     Raises:
         WrongKey: the store was altered; no password is tried on it.
@@ -200,7 +200,7 @@ def _derive(secret: bytearray, store: SecretStore) -> tuple[bytes, bytes]:
 
 
 def share_key(store: SecretStore, key: VaultKey) -> bytes:
-    """What the share is sealed with, and what else its holder seals for itself.
+    """Return the key that the share is sealed with, and what else its holder seals for itself.
 
     Raises:
         WrongKey: the store was altered, or the key is of another one.

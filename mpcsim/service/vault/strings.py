@@ -37,13 +37,13 @@ from mpcsim.ids import MPC_NODES, PartyId
 VERSION: Final = 2
 """First byte of a ``secret_store``, before base64."""
 WHOLE_VERSION: Final = 3
-"""Of a ``secret_store`` that either MPC node opens alone."""
+"""Version of a ``secret_store`` that either MPC node opens alone."""
 SHARE_VERSION: Final = 1
 """First byte of an ``encrypted_share``, before base64."""
 
 SALT_BYTES: Final = crypto_pwhash_SALTBYTES
 KEY_BYTES: Final = 32
-"""Of pw_key, pepper, the share's key, the confirmation and an authentication key, each."""
+"""Size of pw_key, pepper, the share's key, the confirmation and an authentication key, each."""
 HALF_BYTES: Final = 2 * KEY_BYTES
 MAX_SHARE_BYTES: Final = 1 << 16
 
@@ -64,7 +64,7 @@ class VaultError(MpcError):
 
 
 class MalformedVault(VaultError):
-    """Not the encoding of anything: refused before any key is touched."""
+    """Invalid encoding of a vault: refused before any key is touched."""
 
 
 class WrongKey(VaultError):
@@ -138,7 +138,7 @@ class SecretStore(Message):
     halves: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(SEALED_BYTES))]
     """The sealed half of each MPC node."""
     auth_keys: Annotated[Mapping[PartyId, bytes], PerParty(BYTES32)]
-    """What requests to each MPC node are authenticated with (``KeyShare.auth_key``). Secret."""
+    """Keys that authenticate requests to each MPC node (``KeyShare.auth_key``). Secret."""
     identities: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(crypto_sign_PUBLICKEYBYTES))]
     """The MPC nodes with which the key was made: public keys of theirs."""
     whole: Annotated[bool, _Whole()] = False
@@ -160,7 +160,7 @@ class SecretStore(Message):
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""
-        return as_text(bytes([self.version]) + self.encode(NO_CONTEXT))
+        return encode_base64url(bytes([self.version]) + self.encode(NO_CONTEXT))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -169,7 +169,7 @@ class SecretStore(Message):
         Raises:
             MalformedVault: not a secret store, or its Argon2id cost is beyond what is accepted.
         """
-        data = as_bytes(text, "secret_store", _MAX_STORE_BYTES, (VERSION, WHOLE_VERSION))
+        data = decode_base64url(text, "secret_store", _MAX_STORE_BYTES, (VERSION, WHOLE_VERSION))
         try:
             store = cls.decode(data[1:], NO_CONTEXT)
         except (InvalidEncoding, UsageError) as error:
@@ -188,11 +188,11 @@ class EncryptedShare:
 
     nonce: bytes
     ciphertext: bytes
-    """With its tag."""
+    """Ciphertext with its tag."""
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""
-        return as_text(bytes([SHARE_VERSION]) + self.nonce + self.ciphertext)
+        return encode_base64url(bytes([SHARE_VERSION]) + self.nonce + self.ciphertext)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -202,7 +202,7 @@ class EncryptedShare:
             MalformedVault: not an encrypted share.
         """
         limit = _SHARE_OVERHEAD + MAX_SHARE_BYTES
-        data = as_bytes(text, "encrypted_share", limit, (SHARE_VERSION,))
+        data = decode_base64url(text, "encrypted_share", limit, (SHARE_VERSION,))
         if len(data) <= _SHARE_OVERHEAD:
             raise MalformedVault("encrypted_share: too short to hold a share")
         return cls(data[1 : 1 + NONCE_BYTES], data[1 + NONCE_BYTES :])
@@ -226,12 +226,12 @@ def key_id_bytes(key_id: str) -> bytes:
     return data
 
 
-def as_text(data: bytes) -> str:
+def encode_base64url(data: bytes) -> str:
     return pybase64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def as_bytes(text: str, name: str, limit: int, versions: tuple[int, ...]) -> bytes:
-    """Strict inverse of ``as_text`` for at most ``limit`` bytes that begin with a version.
+def decode_base64url(text: str, name: str, limit: int, versions: tuple[int, ...]) -> bytes:
+    """Strict inverse of ``encode_base64url`` for at most ``limit`` bytes that begin with a version.
 
     Raises:
         MalformedVault: of which string, and why.
@@ -243,7 +243,7 @@ def as_bytes(text: str, name: str, limit: int, versions: tuple[int, ...]) -> byt
         with suppress(ValueError):
             data = pybase64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
     # bits beyond the last byte may be anything to the decoder; one spelling only is accepted
-    if as_text(data) != text:
+    if encode_base64url(data) != text:
         raise MalformedVault(f"{name}: not URL-safe base64 without padding")
     if not data:
         raise MalformedVault(f"{name}: empty")

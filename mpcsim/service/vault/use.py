@@ -1,4 +1,4 @@
-"""Who may ask an MPC node to use a key: only who holds the client's share, or its secret store.
+"""Proofs of use: only who holds the client's share, or its secret store, may have a key used.
 
 Anyone can seal a half, so that a half that opens proves nothing about who sends it, and the token
 behind a request proves no more than that its issuer agrees. Client and MPC node, however, share a
@@ -21,13 +21,13 @@ from mpcsim.crypto.hashing import Tag, tagged_mac, u32
 from mpcsim.ids import PartyId
 
 
-def hashes(messages: Iterable[bytes]) -> tuple[bytes, ...]:
+def sha256_each(messages: Iterable[bytes]) -> tuple[bytes, ...]:
     """SHA-256 of each message."""
     return tuple(hashlib.sha256(message).digest() for message in messages)
 
 
 def answer_tag(pair_secret: bytes, sender: PartyId, session_id: bytes, mac: bytes) -> bytes:
-    """Says which request to sign an MPC node answers; 32 bytes.
+    """Return the tag with which an MPC node names the request to sign that it answers; 32 bytes.
 
     The client compares it before it looks at anything else. If what arrived was another request
     than the client's, nobody can be named: whoever has the store and carries the request could have
@@ -49,13 +49,13 @@ class SigningRequest:
     session_id: bytes
     message: bytes
     path: Path = ()
-    """Of the child key to sign with."""
+    """Path of the child key to sign with."""
     presignatures: int = 0
-    """How many are to be made, where it is they."""
+    """Number of presignatures to make in place of a signature."""
 
 
 class VaultUse(NamedTuple):
-    """What an MPC node is asked to do with a key; what of it does not apply is empty."""
+    """Request to an MPC node to use a key; parts that do not apply are empty."""
 
     verb: str
     key_id: bytes
@@ -64,7 +64,7 @@ class VaultUse(NamedTuple):
     boot: bytes
     """The MPC node's present one: what was asked before its last start is not asked again."""
     reply_key: bytes = b""
-    """What an opened half is to be encrypted to."""
+    """X25519 public key that an opened half is to be encrypted to."""
     signer: PartyId | None = None
     session_id: bytes = b""
     message: bytes = b""
@@ -72,7 +72,7 @@ class VaultUse(NamedTuple):
     first: tuple[bytes, ...] = ()
     """Hashes of the client's first messages."""
     path: Path = ()
-    """Of the child key that is to sign."""
+    """Path of the child key to sign with."""
     presignatures: int = 0
     """To be made: how many."""
     using: bytes = b""
@@ -80,7 +80,7 @@ class VaultUse(NamedTuple):
     ``mpcsim.service.rpc.wire``, or ``HiddenUse`` to the MPC node that does not sign."""
 
     @classmethod
-    def opening(
+    def for_opening(
         cls,
         key_id: bytes,
         user_id: str,
@@ -101,14 +101,14 @@ class VaultUse(NamedTuple):
         )
 
     @classmethod
-    def presigned(
+    def for_presigned(
         cls, key_id: bytes, user_id: str, boot: bytes, reply_key: bytes, using: bytes
     ) -> Self:
         """Opening a half, and signing with a presignature."""
         return cls("presigned", key_id, user_id, boot, reply_key, using=using)
 
     @classmethod
-    def signing(
+    def for_signing(
         cls,
         key_id: bytes,
         user_id: str,
@@ -120,7 +120,7 @@ class VaultUse(NamedTuple):
         """Beginning a signing session.
 
         Args:
-            first: ``hashes`` of the client's first messages.
+            first: ``sha256_each`` of the client's first messages.
             reply_key: where the MPC node is to open its half, too.
         """
         return cls(
@@ -157,6 +157,6 @@ class VaultUse(NamedTuple):
             self.using,
         )
 
-    def authenticated(self, key: bytes, mac: bytes) -> bool:
-        """Whether this is what a holder of the key has asked for."""
+    def is_authenticated_by(self, key: bytes, mac: bytes) -> bool:
+        """Return whether this is what a holder of the key has asked for."""
         return hmac.compare_digest(self.mac(key), mac)

@@ -7,7 +7,7 @@ from mpcsim.service.web.logs import (
     VARIABLE,
     LogSettings,
     configure_logs,
-    printable,
+    escape_unprintable,
 )
 from mpcsim.service.web.user_limits import SHARE
 
@@ -19,5 +19,5 @@ __all__ = [
     "LogFile",
     "LogSettings",
     "configure_logs",
-    "printable",
+    "escape_unprintable",
 ]

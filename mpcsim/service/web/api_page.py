@@ -20,7 +20,7 @@ from starlette.routing import Route
 from mpcsim.service.web.threads import in_thread
 
 DOCUMENT_PATH: Final = "/api/openapi.json"
-"""Where the page looks for the interface's description (OpenAPI)."""
+"""Path of the interface's OpenAPI description, which the page loads."""
 PAGE_PATH: Final = "/api/docs"
 
 _ASSETS: Final = {
@@ -64,7 +64,7 @@ _POLICY: Final = {
 }
 
 
-class _Once:
+class _CachedBody:
     """A body that is made once: strangers may ask for it at any rate, and all of those who ask
     before it is there wait for the same one. Who does not read it holds its connection, and no file
     open beside it."""
@@ -93,8 +93,8 @@ def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list
     Args:
         make_document: builds the interface's description, in a thread.
     """
-    encoded = _Once(lambda: bytes(JSONResponse(make_document()).body))
-    parts = {name: _Once(partial(_read, name)) for name in _ASSETS}
+    encoded = _CachedBody(lambda: bytes(JSONResponse(make_document()).body))
+    parts = {name: _CachedBody(partial(_read, name)) for name in _ASSETS}
     turn = asyncio.Lock()
 
     async def document(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What the HTTP interfaces of the gateway and of MPC nodes have in common."""
+"""Parts that the HTTP interfaces of the gateway and of MPC nodes share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mpcsim.carrier import Pieces
-from mpcsim.service.error_codes import Code, of_framework
+from mpcsim.link_transport import Pieces
+from mpcsim.service.error_codes import Code, code_of_framework_status
 from mpcsim.service.errors import TOO_LARGE, Refused
 from mpcsim.service.web import meter
-from mpcsim.service.web.entries import Book
 from mpcsim.service.web.request_ids import RequestIds
+from mpcsim.service.web.request_records import RequestRecorder
 
 LOG = logging.getLogger(__name__)
 
@@ -31,18 +31,18 @@ class App(Starlette):
     """Starlette, with names for its requests around all the rest: also around the handler of
     unexpected errors, which Starlette puts outside of all middleware of its own."""
 
-    def __init__(self, *, book: Book | None = None, **options: Any) -> None:
+    def __init__(self, *, recorder: RequestRecorder | None = None, **options: Any) -> None:
         """
         Args:
-            book: where its requests are entered.
+            recorder: where its requests are entered.
             options: Starlette's.
         """
         super().__init__(**options)
-        self.book = book or Book("")
+        self.recorder = recorder or RequestRecorder("")
 
     def build_middleware_stack(self) -> ASGIApp:
         app = super().build_middleware_stack()
-        return RequestIds(meter.Metered(app) if meter.ON else app, self.book)
+        return RequestIds(meter.MeterMiddleware(app) if meter.ON else app, self.recorder)
 
 
 def media_type(request: Request) -> str:
@@ -51,7 +51,7 @@ def media_type(request: Request) -> str:
 
 
 def check_coding(request: Request) -> None:
-    """See that a request's body is not compressed.
+    """Check that a request's body is not compressed.
 
     Raises:
         HTTPException: 415 with the coding that is understood (RFC 9110, 8.4 and 12.5.3).
@@ -68,7 +68,7 @@ def check_coding(request: Request) -> None:
 async def read_body(request: Request, limit: int) -> bytes:
     """A request's body, as far as it is allowed to go."""
     check_coding(request)
-    _declared(request, limit)
+    _declared_length(request, limit)
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -77,7 +77,7 @@ async def read_body(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
-class Incoming:
+class RequestBody:
     """A request's body while it comes, as far as it is allowed to go."""
 
     def __init__(self, request: Request, limit: int) -> None:
@@ -87,21 +87,21 @@ class Incoming:
             HTTPException: it is compressed.
         """
         check_coding(request)
-        self.size = _declared(request, limit)
-        """As declared; None: it is not."""
-        self.so_far = bytearray()
+        self.size = _declared_length(request, limit)
+        """Size as declared; None: not declared."""
+        self.received = bytearray()
         self._limit = limit
         self._chunks = request.stream()
         self._ended = False
         self._reading: asyncio.Task[bytes | None] | None = None
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether it is known to be all there."""
-        return self._ended or len(self.so_far) == self.size
+        return self._ended or len(self.received) == self.size
 
-    async def more(self, patience_s: float | None = None) -> bytes:
-        """What comes next; nothing at the end.
+    async def read_more(self, patience_s: float | None = None) -> bytes:
+        """Return the next piece of the body; empty at the end.
 
         Raises:
             TimeoutError: nothing has come; it may be asked for again.
@@ -116,21 +116,21 @@ class Incoming:
         if not done:
             raise TimeoutError
         chunk = self._reading.result()  # an error stays, for whoever asks next
-        if chunk is not None and len(self.so_far) + len(chunk) > self._limit:
+        if chunk is not None and len(self.received) + len(chunk) > self._limit:
             raise Refused(TOO_LARGE, f"body of more than {self._limit} bytes")
         self._reading = None
         self._ended = chunk is None
-        self.so_far += chunk or b""
+        self.received += chunk or b""
         return chunk or b""
 
-    async def whole(self) -> bytes:
-        """All of it, once it is there; raises as ``more``."""
-        while await self.more():
+    async def read_all(self) -> bytes:
+        """Return the whole body, once it is there; raises as ``read_more``."""
+        while await self.read_more():
             pass
-        return bytes(self.so_far)
+        return bytes(self.received)
 
     def stop(self) -> None:
-        """Nobody reads on."""
+        """Stop reading the body."""
         if self._reading is not None:
             self._reading.cancel()
 
@@ -140,7 +140,7 @@ class Incoming:
         return chunk
 
 
-class Outgoing(Response):
+class StreamedResponse(Response):
     """A reply that goes out while it comes. If it breaks off, so does the connection: the caller
     can tell a reply that is not whole."""
 
@@ -163,7 +163,7 @@ class Outgoing(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _declared(request: Request, limit: int) -> int | None:
+def _declared_length(request: Request, limit: int) -> int | None:
     """The length that a request's header gives its body.
 
     Raises:
@@ -177,22 +177,26 @@ def _declared(request: Request, limit: int) -> int | None:
     return int(declared)
 
 
-async def http_error(request: Request, error: Exception) -> Response:
-    """For what Starlette refuses."""
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Answer an error that Starlette found."""
     assert isinstance(error, HTTPException)
-    headers = of_framework(error.status_code).headers() | dict(error.headers or {})
+    headers = code_of_framework_status(error.status_code).headers() | dict(error.headers or {})
     return JSONResponse({"error": error.detail}, error.status_code, headers)
 
 
-async def gone(request: Request, error: Exception) -> Response:
-    """For a caller who does not wait for the answer."""
+async def on_disconnect(request: Request, error: Exception) -> Response:
+    """Answer a caller who has disconnected."""
     return Response(status_code=400, headers=Code.BAD_REQUEST.headers())
 
 
-async def bug(request: Request, error: Exception) -> Response:
-    """For what nobody foresaw. Its message may quote anything, so it is not logged."""
+async def on_unexpected_error(request: Request, error: Exception) -> Response:
+    """Answer an unexpected exception. Its message may quote anything, so it is not logged."""
     LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
     return JSONResponse({"error": "internal error"}, 500, Code.INTERNAL.headers())
 
 
-HANDLERS = {HTTPException: http_error, ClientDisconnect: gone, Exception: bug}
+HANDLERS = {
+    HTTPException: on_http_error,
+    ClientDisconnect: on_disconnect,
+    Exception: on_unexpected_error,
+}

@@ -1,4 +1,4 @@
-"""What a caller names a call that makes a key, so that it may be repeated: ``Idempotency-Key``.
+"""Names of calls that make a key, so that they may be repeated: ``Idempotency-Key``.
 
 The name goes from the caller to the REST node and on to the gateway, as it is; MPC nodes do not
 hear of it. To the gateway the node says with it which call of its own it is for: a ``generate``
@@ -27,19 +27,19 @@ MEANT_BY: Final = {GENERATE: (GENERATE,), RECOVER: (RECOVER, GENERATE)}
 
 
 @dataclass(frozen=True)
-class Name:
+class CallName:
     """A call's name, and what it asks for."""
 
     text: str
     verb: str
 
     def headers(self) -> dict[str, str]:
-        """Of a request to the gateway."""
+        """Return the headers of a request to the gateway."""
         return {HEADER: self.text, VERB_HEADER: self.verb}
 
     @classmethod
-    def read(cls, headers: Headers, verb: str) -> Self | None:
-        """What the headers of a request to the gateway say; None: the call has no name.
+    def from_headers(cls, headers: Headers, verb: str) -> Self | None:
+        """Return the call's name from the headers of a request to the gateway; None: it has none.
 
         Args:
             verb: that the request is for.

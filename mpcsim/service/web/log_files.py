@@ -30,17 +30,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from mpcsim.service.web.entries import Entry
+from mpcsim.service.web.request_records import RequestRecord
 
 LOG = logging.getLogger(__name__)
 
 SUFFIX: Final = ".jsonl"
 MAX_BYTES: Final = 10_000_000
-"""Of a file."""
+"""Highest size of a file."""
 FILES: Final = 5
-"""Of a name, at most."""
+"""Highest number of files of one name."""
 EVERY_S: Final = 0.2
-"""How often what has come is written."""
+"""Seconds between two writes."""
 MAX_WAITING: Final = 20_000
 """Lines that may wait to be written, some 10 MB; then the oldest are missing."""
 MAX_NAMES: Final = 100
@@ -62,17 +62,17 @@ class LogFile:
         self.name = name
         self._most_bytes = most_bytes
         self._files = files
-        self._waiting: deque[Entry | str] = deque(maxlen=MAX_WAITING)
-        self.put: Callable[[Entry | str], None] = self._waiting.append
-        """Have a line written: an entry, or JSON."""
+        self._waiting: deque[RequestRecord | str] = deque(maxlen=MAX_WAITING)
+        self.put: Callable[[RequestRecord | str], None] = self._waiting.append
+        """Queue a line to be written: a request record, or JSON text."""
         self._missing = 0
         self._failing = False
         self._path: Path | None = None
         self._file: int | None = None
         self._lock_file: int | None = None
         self._size = 0
-        self._torn = False
-        """What is there ends within a line."""
+        self._ends_within_line = False
+        """Whether the present file ends within a line."""
         self._writing = threading.Lock()
         """Held while the disk is waited for."""
         self._closing = threading.Event()
@@ -82,7 +82,7 @@ class LogFile:
 
     @property
     def path(self) -> Path | None:
-        """Where lines go; None: nowhere for now."""
+        """Path of the present file; None: lines cannot be written now."""
         return self._path
 
     def flush(self) -> None:
@@ -90,11 +90,11 @@ class LogFile:
         failure: OSError | None = None
         missing = recovered = 0
         with self._writing:
-            lines = self._taken()
+            lines = self._take_waiting()
             try:
-                self._check()
+                self._ensure_open()
                 missing, self._missing = self._missing, 0
-                self._write([self._said(missing), *lines] if missing else lines)
+                self._write([self._missing_lines_record(missing), *lines] if missing else lines)
                 self._failing = False
                 recovered = missing
             except OSError as error:
@@ -128,7 +128,7 @@ class LogFile:
             if self._waiting:
                 self.flush()
 
-    def _taken(self) -> list[bytes]:
+    def _take_waiting(self) -> list[bytes]:
         """The lines that wait, encoded."""
         taken: list[bytes] = []
         if len(self._waiting) == MAX_WAITING:
@@ -136,7 +136,7 @@ class LogFile:
         while self._waiting:
             line = self._waiting.popleft()
             try:
-                text = line if isinstance(line, str) else _ENCODE(line.line())
+                text = line if isinstance(line, str) else _ENCODE(line.to_line())
             except Exception as error:  # no line is worth all that come after it
                 LOG.error(
                     "log files in %s: a line is missing: %s", self.folder, type(error).__name__
@@ -145,7 +145,7 @@ class LogFile:
                 taken.append(text.encode() + b"\n")
         return taken
 
-    def _said(self, missing: int) -> bytes:
+    def _missing_lines_record(self, missing: int) -> bytes:
         event = f"up to {missing} lines before this one are missing: they could not be written"
         at = datetime.now(UTC).isoformat(timespec="microseconds")
         line = {"time": at, "role": self.name, "level": "WARNING", "event": event}
@@ -157,11 +157,11 @@ class LogFile:
         Raises:
             OSError: none or not all of them have been written.
         """
-        batch = bytearray(b"\n" if self._torn and lines else b"")
+        batch = bytearray(b"\n" if self._ends_within_line and lines else b"")
         for line in lines:
             if self._size + len(batch) + len(line) > self._most_bytes and self._size + len(batch):
                 self._append(batch)
-                self._turn()
+                self._rotate()
                 batch.clear()
             batch += line
         self._append(batch)
@@ -170,15 +170,15 @@ class LogFile:
         assert self._file is not None
         view = memoryview(bytes(data))
         while view:
-            self._torn = True
+            self._ends_within_line = True
             written = os.write(self._file, view)
             self._size += written
             view = view[written:]
         if data:
-            self._torn = False
+            self._ends_within_line = False
 
-    def _check(self) -> None:
-        """See that the file is open, and the one that its name leads to."""
+    def _ensure_open(self) -> None:
+        """Open the file unless it is open and still the one that its name leads to."""
         if self._file is not None:
             assert self._path is not None
             try:
@@ -192,10 +192,10 @@ class LogFile:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except FileExistsError:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
-        self._path = self._claimed()
+        self._path = self._claim_path()
         self._open()
 
-    def _claimed(self) -> Path:
+    def _claim_path(self) -> Path:
         """A file of this process's own."""
         for stem in _stems(self.name):
             lock = os.open(self.folder / f".{stem}.lock", os.O_CREAT | os.O_RDWR | _SAFE, 0o600)
@@ -215,9 +215,9 @@ class LogFile:
         assert self._path is not None
         self._file = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_APPEND | _SAFE, 0o600)
         self._size = os.fstat(self._file).st_size
-        self._torn = self._size > 0 and os.pread(self._file, 1, self._size - 1) != b"\n"
+        self._ends_within_line = self._size > 0 and os.pread(self._file, 1, self._size - 1) != b"\n"
 
-    def _turn(self) -> None:
+    def _rotate(self) -> None:
         """Begin a new file."""
         assert self._file is not None
         assert self._path is not None
@@ -255,11 +255,11 @@ def log_file(folder: Path, name: str) -> LogFile:
     return found
 
 
-class ToLogFile(logging.Handler):
+class LogFileHandler(logging.Handler):
     """Log records into a log file, but for those that say so."""
 
     NOT_IN_FILES: Final = "not_in_files"
-    """Extra member of records that are in the files as entries."""
+    """Extra member of log records that are in the files as request records."""
 
     def __init__(self, file: LogFile, formatter: logging.Formatter) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What servers log, a line each: short, for people, or JSON, for programs. No line has secrets.
+"""Log lines of all servers: short text for people, or JSON for programs. No line has secrets.
 
 A record's extra ``fields`` say what its message leaves out. Of an exception both formats show types
 and source lines; its message and local values may hold anything, so they stay out. Of other
@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from mpcsim.service.process.settings import Kind, setting
+from mpcsim.service.process.settings import ValueKind, setting
 from mpcsim.service.web import request_ids
-from mpcsim.service.web.entries import Log
-from mpcsim.service.web.log_files import ToLogFile, log_file
+from mpcsim.service.web.log_files import LogFileHandler, log_file
+from mpcsim.service.web.request_records import RequestSink
 
 FORMATS: Final = ("text", "json")
 VARIABLE: Final = "LOG_FORMAT"
@@ -41,7 +41,7 @@ def format_setting() -> str:
     return setting(
         "text",
         VARIABLE,
-        Kind(_format, "text or json"),
+        ValueKind(_format, "text or json"),
         "How what is logged is written. text: short, for people. json: a JSON object a line, with "
         "whole ids, for programs.",
     )
@@ -56,7 +56,7 @@ def folder_setting() -> str | None:
     return setting(
         None,
         FOLDER_VARIABLE,
-        Kind(_folder, f"a folder, or {NO_FILES}"),
+        ValueKind(_folder, f"a folder, or {NO_FILES}"),
         "Where what is logged is written, too, with a line for each request; mpcsim logs reads it. "
         "A process's files are at most 5 of 10 MB. mpcsim serve sets it to DATA/logs.",
     )
@@ -64,14 +64,14 @@ def folder_setting() -> str | None:
 
 @dataclass(frozen=True)
 class LogSettings:
-    """What can be set of the logs of all servers."""
+    """Logging settings of all servers."""
 
     log_format: str = format_setting()
     log_folder: str | None = folder_setting()
 
 
 def formatter(log_format: str) -> logging.Formatter:
-    """What makes lines of records, in one of ``FORMATS``."""
+    """Return the formatter for one of ``FORMATS``."""
     return JsonLines() if log_format == "json" else TextLines()
 
 
@@ -95,7 +95,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "event": _first_line(record),
         }
-        if (request_id := request_ids.current()) is not None:
+        if (request_id := request_ids.current_request_id()) is not None:
             line["request_id"] = request_id
         line |= _fields(record)
         if exception := _exception(record):
@@ -113,7 +113,7 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = dict(_fields(record))
         level = f"{record.levelname} " if record.levelno > logging.INFO else ""
-        request_id = fields.pop("request_id", request_ids.current())
+        request_id = fields.pop("request_id", request_ids.current_request_id())
         exception = fields.pop("exception", _exception(record))
         if "method" in fields:
             named = f" [{_short(request_id)}]"
@@ -124,10 +124,10 @@ class TextLines(logging.Formatter):
             said = _first_line(record) + (f" ({more})" if more else "")
         time = _time(record).astimezone().strftime("%H:%M:%S")
         lines = [f"{time} {level}{record.name}{named}: {said}", *exception]
-        return "\n    ".join(map(printable, lines))
+        return "\n    ".join(map(escape_unprintable, lines))
 
 
-def describe(error: BaseException) -> list[str]:
+def describe_exception(error: BaseException) -> list[str]:
     """An exception and its causes: types and places, neither messages nor values."""
     lines: list[str] = []
     current: BaseException | None = error
@@ -140,7 +140,9 @@ def describe(error: BaseException) -> list[str]:
     return lines
 
 
-def configure_logs(log_format: str, folder: str | None = None, role: str = "") -> Log | None:
+def configure_logs(
+    log_format: str, folder: str | None = None, role: str = ""
+) -> RequestSink | None:
     """Write what this process logs to its standard error: its own from INFO on, and from WARNING on
     what libraries have to say.
 
@@ -149,31 +151,31 @@ def configure_logs(log_format: str, folder: str | None = None, role: str = "") -
         role: as whose.
 
     Returns:
-        Where entries go, if there are files.
+        Sink of request records, if there are files.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(log_format))
-    handler.addFilter(_worth_it)
+    handler.addFilter(_is_worth_logging)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    return None if folder is None else to_files(folder, role, _worth_it)
+    return None if folder is None else log_to_files(folder, role, _is_worth_logging)
 
 
-def to_files(
+def log_to_files(
     folder: str, role: str, worth_it: Callable[[logging.LogRecord], bool] = lambda record: True
-) -> Log:
-    """Write what this process logs to its files, too; returns where entries go.
+) -> RequestSink:
+    """Write what this process logs to its files, too; returns the sink of request records.
 
     Args:
         worth_it: whether a record is to be written.
     """
     log = log_file(Path(folder).absolute(), role)
-    handler = ToLogFile(log, JsonLines(role))
+    handler = LogFileHandler(log, JsonLines(role))
     handler.addFilter(worth_it)
     logging.getLogger().addHandler(handler)
     return log
 
 
-def _worth_it(record: logging.LogRecord) -> bool:
+def _is_worth_logging(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING or record.name.startswith("mpcsim")
 
 
@@ -192,7 +194,7 @@ def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
 
 def _exception(record: logging.LogRecord) -> list[str]:
     error = record.exc_info[1] if record.exc_info else None
-    return [] if error is None else describe(error)
+    return [] if error is None else describe_exception(error)
 
 
 def _request(fields: Mapping[str, Any]) -> str:
@@ -207,6 +209,6 @@ def _short(name: str) -> str:
     return name if len(name) <= SHORT else name[:SHORT] + "…"
 
 
-def printable(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """A line without control characters: whoever wrote it controls no terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

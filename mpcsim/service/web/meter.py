@@ -1,14 +1,14 @@
-"""What each request costs a server, by what made it go on: for a model of the service under load.
+"""Measure what each request costs a server, by what made it go on: input of the capacity model.
 
-Off, unless the variable ``MPCSIM_METER`` names a folder. Then the middleware ``Metered`` has the
-server's tasks timed step by step, and a line is written at the end for each request (the file's
-name is the number of the process): its parts, one for its own arrival and one for each answer that
-it waited for, with the processor time of the event loop, turn by turn and after the last send, and
-of threads, and how long the disk took. What an event loop does outside of tasks (parsing, system
-calls) is in nobody's line; it is known from the whole process's processor time.
+Off, unless the variable ``MPCSIM_METER`` names a folder. Then the middleware ``MeterMiddleware``
+times the server's tasks step by step, and one line a request is written at the end (the file is
+named after the process id): its parts, one for the request's arrival and one for each reply that it
+waited for, with the CPU time of the event loop, iteration by iteration and after the last send, the
+CPU time of threads, and the time spent waiting for the disk. What an event loop does outside of
+tasks (parsing, system calls) is in no line; it is known from the CPU time of the whole process.
 
-With ``MPCSIM_METER_CURVES`` set, too, it is told how much of these times the libraries of curve
-arithmetic took. That slows Python down: the times are then good for this only.
+With ``MPCSIM_METER_CURVES`` set, too, the lines also say how much of these times the libraries of
+curve arithmetic took. That slows Python down: such times are good for this only.
 """
 
 from __future__ import annotations
@@ -42,91 +42,96 @@ _CURVE_LIBRARIES: Final = ("_libsecp256k1", "_sodium")
 
 
 @dataclass
-class Part:
-    """What a request costs from one arrival to the next. Nanoseconds."""
+class RequestPart:
+    """Cost of a request from one arrival to the next. Nanoseconds."""
 
     what: str
     """``request``, or whose answer it is: ``http://127.0.0.1:20001/sign``."""
     loop: int = 0
-    """In the event loop, until a thread is asked for something;"""
+    """CPU time in the event loop until a thread is asked for something;"""
     after: int = 0
     """and from then on."""
     later: int = 0
-    """In the event loop, after the last thing that was sent; in neither of these. (Where a thread
-    was asked for something, that is not told apart.)"""
+    """CPU time in the event loop after the last thing that was sent; in neither of these. (Where a
+    thread was asked for something, that is not told apart.)"""
     thread: int = 0
-    """In threads that hold the interpreter lock."""
+    """CPU time in threads that hold the interpreter lock."""
     free: int = 0
-    """In threads that do not."""
+    """CPU time in threads that do not."""
     loop_disk: int = 0
     thread_disk: int = 0
     loop_curve: int = 0
     """Curve arithmetic in the event loop."""
     thread_curve: int = 0
     turns: list[int] = field(default_factory=list)
-    """What ``loop`` consists of: steps in different turns of the event loop, between which others
-    have theirs."""
+    """Parts of ``loop``: steps in different iterations of the event loop, between which other tasks
+    run."""
 
 
 @dataclass
-class Account:
+class RequestCosts:
     """A request."""
 
     request_id: str | None
     path: str
     began: float
-    parts: list[Part] = field(default_factory=list)
-    in_thread: Part | None = None
+    parts: list[RequestPart] = field(default_factory=list)
+    in_thread: RequestPart | None = None
     """The last one for which a thread was asked for something."""
     turn: int = 0
     """Number of the event loop's turn in which it went on last."""
-    sends: Part | None = None
+    sends: RequestPart | None = None
     """The last one that has sent something,"""
     sent: int = 0
     """and when, by the thread's clock."""
 
 
-_CURRENT: Final[ContextVar[Account | None]] = ContextVar("account", default=None)
-_ENDED: Final[list[Account]] = []
+_CURRENT: Final[ContextVar[RequestCosts | None]] = ContextVar("account", default=None)
+_ENDED: Final[list[RequestCosts]] = []
 
 
-class Metered:
+class MeterMiddleware:
     """ASGI middleware: opens an account for each request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._installed = False
-        atexit.register(write, Path(os.environ[VARIABLE], f"{os.getpid()}.jsonl"))
+        atexit.register(write_costs, Path(os.environ[VARIABLE], f"{os.getpid()}.jsonl"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         if not self._installed:
-            asyncio.get_running_loop().set_task_factory(_task)
+            asyncio.get_running_loop().set_task_factory(_timed_task)
             if CURVES:
-                sys.setprofile(_CLOCK.heard)
+                sys.setprofile(_CLOCK.on_profile_event)
             self._installed = True
-        account = Account(request_ids.current(), scope["path"], time.monotonic(), [Part("request")])
+        account = RequestCosts(
+            request_ids.current_request_id(),
+            scope["path"],
+            time.monotonic(),
+            [RequestPart("request")],
+        )
         # Never put back: the task's last step is part of it.
         _CURRENT.set(account)
         _ENDED.append(account)
 
         async def telling(message: Message) -> None:
             await send(message)
-            sent()
+            on_sent()
 
         await self.app(scope, receive, telling)
 
 
-def arrived(what: str) -> None:
+def on_reply(what: str) -> None:
     """An answer has come that the present request has waited for."""
     if ON and (account := _CURRENT.get()) is not None:
-        account.parts.append(Part(what))
+        account.parts.append(RequestPart(what))
 
 
-def sent() -> None:
-    """Something has been sent on behalf of the present request."""
+def on_sent() -> None:
+    """Note that something has been sent on behalf of the present request."""
     if ON and (account := _CURRENT.get()) is not None:
         account.sends = part = account.parts[-1]
         account.sent = time.thread_time_ns()
@@ -136,7 +141,7 @@ def sent() -> None:
             part.later = 0
 
 
-def in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[], T]:
+def time_in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[], T]:
     """Work that is going to be done in a thread, on behalf of the present request.
 
     Args:
@@ -150,7 +155,7 @@ def in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[], T]:
 
     def timed() -> T:
         if CURVES:
-            sys.setprofile(_CLOCK.heard)
+            sys.setprofile(_CLOCK.on_profile_event)
         began, curve = time.thread_time_ns(), _CLOCK.curve
         try:
             return work()
@@ -166,8 +171,8 @@ def in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[], T]:
 
 
 @contextmanager
-def disk() -> Iterator[None]:
-    """While this goes on, somebody waits for the disk."""
+def time_disk_wait() -> Iterator[None]:
+    """Count the time in the block as waiting for the disk."""
     account = _CURRENT.get() if ON else None
     if account is None:
         yield
@@ -183,7 +188,7 @@ def disk() -> Iterator[None]:
             account.parts[-1].thread_disk += waited
 
 
-def write(path: Path) -> None:
+def write_costs(path: Path) -> None:
     """Append what requests have cost to a file, a line each."""
     with path.open("a", encoding="utf-8") as file:
         for account in _ENDED:
@@ -193,18 +198,18 @@ def write(path: Path) -> None:
     _ENDED.clear()
 
 
-class _Timed(Coroutine[Any, Any, T]):
+class _TimedCoroutine(Coroutine[Any, Any, T]):
     """A coroutine whose steps are timed."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
 
     def send(self, value: Any) -> Any:
-        with _step():
+        with _TimedStep():
             return self._work.send(value)
 
     def throw(self, *error: Any) -> Any:
-        with _step():
+        with _TimedStep():
             return self._work.throw(*error)
 
     def close(self) -> None:
@@ -214,14 +219,14 @@ class _Timed(Coroutine[Any, Any, T]):
         return self._work.__await__()
 
 
-class _step:  # noqa: N801
+class _TimedStep:
     """Counts a step for the part that it ends in."""
 
     __slots__ = ("_asked", "_began", "_curve", "_turn")
 
     def __enter__(self) -> None:
         account = _CURRENT.get()
-        self._turn = _TURNS.present()
+        self._turn = _ITERATIONS.present()
         self._asked = None if account is None else account.in_thread
         self._curve = _CLOCK.curve
         self._began = time.thread_time_ns()
@@ -236,7 +241,7 @@ class _step:  # noqa: N801
             else:
                 self._count(account, part, now)
 
-    def _count(self, account: Account, part: Part, now: int) -> None:
+    def _count(self, account: RequestCosts, part: RequestPart, now: int) -> None:
         until = max(self._began, account.sent) if account.sends is part else now
         part.later += now - until
         spent = until - self._began
@@ -250,7 +255,7 @@ class _step:  # noqa: N801
         account.turn = self._turn
 
 
-class _Turns:
+class _LoopIterations:
     """Numbers the turns of the event loop."""
 
     def __init__(self) -> None:
@@ -269,14 +274,14 @@ class _Turns:
         self._ends = False
 
 
-class _Clock(threading.local):
-    """How long a thread has been in the libraries of curve arithmetic."""
+class _CurveClock(threading.local):
+    """CPU time that a thread has spent in the libraries of curve arithmetic."""
 
     curve = 0
     _began = 0
 
-    def heard(self, frame: FrameType, event: str, function: Any) -> None:
-        """For ``sys.setprofile``."""
+    def on_profile_event(self, frame: FrameType, event: str, function: Any) -> None:
+        """Handle a ``sys.setprofile`` event."""
         if getattr(function, "__module__", None) not in _CURVE_LIBRARIES:
             return
         if event == "c_call":
@@ -285,9 +290,9 @@ class _Clock(threading.local):
             self.curve += time.thread_time_ns() - self._began
 
 
-_CLOCK: Final = _Clock()
-_TURNS: Final = _Turns()
+_CLOCK: Final = _CurveClock()
+_ITERATIONS: Final = _LoopIterations()
 
 
-def _task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
-    return asyncio.Task(_Timed(work), loop=loop, **options)
+def _timed_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+    return asyncio.Task(_TimedCoroutine(work), loop=loop, **options)

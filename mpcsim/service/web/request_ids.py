@@ -25,7 +25,7 @@ from mpcsim.service.errors import BAD_REQUEST
 from mpcsim.service.process.request_id import HEADER, IN_SCOPE, USER_IN_SCOPE, new_request_id
 from mpcsim.service.rpc import session_keys
 from mpcsim.service.web import idempotency
-from mpcsim.service.web.entries import CURRENT, MAX_SAID, Book
+from mpcsim.service.web.request_records import CURRENT, MAX_ERROR_BODY, RequestRecorder
 
 _HEADER: Final = HEADER.lower().encode()
 _accepted: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}").fullmatch
@@ -48,19 +48,19 @@ _SINGLETONS: Final = {
 """Fields that a request has once at most, as ASGI and as people write them."""
 
 
-def current() -> str | None:
+def current_request_id() -> str | None:
     """The name of the request that is being handled; None outside of any."""
-    entry = CURRENT.get()
-    return None if entry is None else entry.request_id
+    record = CURRENT.get()
+    return None if record is None else record.request_id
 
 
 class RequestIds:
     """ASGI middleware: takes the caller's name for the request, or makes one, and gives it back
-    with the answer; enters the request into a book."""
+    with the answer; records the request."""
 
-    def __init__(self, app: ASGIApp, book: Book | None = None) -> None:
+    def __init__(self, app: ASGIApp, recorder: RequestRecorder | None = None) -> None:
         self.app = app
-        self.book = book or Book("")
+        self.recorder = recorder or RequestRecorder("")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -75,25 +75,27 @@ class RequestIds:
         scope[IN_SCOPE], connection = name, scope
         if b"%" in (raw_path := scope.get("raw_path") or b""):
             scope = {**scope, "path": _decode_path(raw_path)}
-        entry = self.book.open(str(name, "ascii"), scope["method"], scope["path"])
+        record = self.recorder.open(str(name, "ascii"), scope["method"], scope["path"])
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                entry.status = message["status"]
+                record.status = message["status"]
                 headers = message["headers"] if "headers" in message else ()  # noqa: SIM401
-                if entry.status >= 400:
-                    entry.code = _code(headers)
+                if record.status >= 400:
+                    record.code = _error_code(headers)
                 message["headers"] = [*headers, (_HEADER, name)]
-            elif entry.kept:
+            elif record.is_logged:
                 if "more_body" not in message or not message["more_body"]:
                     # Before the caller can have it: its log says that it came later.
-                    entry.ended, entry.whole = entry.clock(), True
-                if entry.status >= 400:
-                    entry.said = (entry.said + message.get("body", b""))[:MAX_SAID]
+                    record.ended, record.is_complete = record.clock(), True
+                if record.status >= 400:
+                    record.error_body = (record.error_body + message.get("body", b""))[
+                        :MAX_ERROR_BODY
+                    ]
             await send(message)
 
         # Put back: an application called in its caller's task has its caller's context.
-        before = CURRENT.set(entry)
+        before = CURRENT.set(record)
         found = [field for field, _ in scope["headers"] if field in _SINGLETONS]
         try:
             if len(found) != len({*found}):
@@ -105,8 +107,8 @@ class RequestIds:
                 await self.app(scope, receive, named)
         finally:
             CURRENT.reset(before)
-            connection[USER_IN_SCOPE] = entry.user_id
-            self.book.close(entry)
+            connection[USER_IN_SCOPE] = record.user_id
+            self.recorder.close(record)
 
 
 def _decode_path(raw: bytes) -> str:
@@ -135,6 +137,6 @@ async def _refuse(text: str, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """What an answer says, for programs, that went wrong."""
+def _error_code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """Return the error code of an answer, if it has one."""
     return next((value.decode("latin-1") for name, value in headers if name.lower() == _CODE), None)

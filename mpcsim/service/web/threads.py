@@ -13,7 +13,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-async def to_the_end(work: Awaitable[T]) -> T:
+async def shielded(work: Awaitable[T]) -> T:
     """Wait until work is done, even if the waiting is cancelled: that takes effect afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
@@ -35,16 +35,16 @@ async def in_thread(function: Callable[..., T], *values: Any) -> T:
     A thread cannot be stopped. So the caller waits for it in any case, and what the caller holds
     a lock for is not done after the lock is gone.
     """
-    return await to_the_end(asyncio.to_thread(meter.in_thread(partial(function, *values))))
+    return await shielded(asyncio.to_thread(meter.time_in_thread(partial(function, *values))))
 
 
-async def both(one: Awaitable[T], other: Awaitable[U]) -> tuple[T, U]:
-    """As ``all_of``, for two of different kinds."""
-    first, second = await all_of([one, other])
+async def gather_both(one: Awaitable[T], other: Awaitable[U]) -> tuple[T, U]:
+    """Wait for two awaitables of different types as ``gather_all`` does."""
+    first, second = await gather_all([one, other])
     return first, second  # type: ignore[return-value]
 
 
-async def all_of(calls: Sequence[Awaitable[T]]) -> list[T]:
+async def gather_all(calls: Sequence[Awaitable[T]]) -> list[T]:
     """Wait for every call, then raise the first error, if any: no call goes on unobserved."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:

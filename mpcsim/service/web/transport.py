@@ -1,4 +1,4 @@
-"""How a request reaches another service: over a socket, or by a call in this process.
+"""Transports of requests to another service: over a socket, or by a call in this process.
 
 A transport carries bytes and knows nothing of what they mean. Any status is a reply; only a reply
 that never came is an error.
@@ -22,8 +22,8 @@ import aiohttp
 from starlette.datastructures import Headers
 from yarl import URL
 
-from mpcsim.carrier import Pieces
 from mpcsim.errors import MpcError
+from mpcsim.link_transport import Pieces
 from mpcsim.service.error_codes import HEADER, RETRY_AFTER
 from mpcsim.service.errors import INTERNAL_ERROR
 from mpcsim.service.process import request_id
@@ -37,12 +37,12 @@ MAX_CONNECTIONS: Final = 512
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to wait, and how much to read."""
+    """Time and size limits of a request."""
 
     connect_s: float = 3.0
-    """For a new connection."""
+    """Seconds for a new connection."""
     total_s: float = 30.0
-    """For the whole reply. A key generation over slow links takes several seconds."""
+    """Seconds for the whole reply. A key generation over slow links takes several."""
     reply_bytes: int = MAX_BODY_BYTES
 
 
@@ -51,21 +51,21 @@ DEFAULT_LIMITS: Final = Limits()
 
 @dataclass(frozen=True)
 class Reply:
-    """What the service answered."""
+    """Reply of a service."""
 
     status: int
     body: bytes = field(repr=False)
     code: str | None = None
-    """Of an error: its ``X-Error-Code`` header."""
+    """Error's ``X-Error-Code`` header."""
     retry_after: str | None = None
-    """Its ``Retry-After`` header, in seconds also where that is a date."""
+    """Error's ``Retry-After`` header, in seconds also where that is a date."""
 
     @classmethod
     def of(cls, status: int, body: bytes, headers: Mapping[str, str]) -> Self:
-        """With what is in its headers; of a success, nothing."""
+        """Make a reply; of an error, with what its headers say."""
         if status < 300:
             return cls(status, body)
-        after = _in_seconds(headers.get(RETRY_AFTER), headers.get("Date"))
+        after = _retry_after_seconds(headers.get(RETRY_AFTER), headers.get("Date"))
         return cls(status, body, headers.get(HEADER), after)
 
     @property
@@ -78,8 +78,8 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Arriving:
-    """What the service answers, while it comes."""
+class StreamedReply:
+    """Reply of a service, while it arrives."""
 
     status: int
     pieces: Pieces = field(repr=False)
@@ -90,19 +90,19 @@ class TransportFailed(MpcError):
     """No reply came."""
 
 
-class NotReached(TransportFailed):
-    """There was no connection: the request has not arrived."""
+class ConnectFailed(TransportFailed):
+    """No connection was made: the request has not arrived."""
 
 
 class ConnectionLost(TransportFailed):
     """A connection broke before the reply was there; the request may or may not have arrived."""
 
 
-class TooLarge(TransportFailed):
+class ReplyTooLarge(TransportFailed):
     """The reply is longer than anything that may be asked for."""
 
 
-class TooLate(TransportFailed):
+class ReplyTimeout(TransportFailed):
     """The reply was not complete in time."""
 
 
@@ -134,11 +134,11 @@ class Transport(Protocol):
 
 
 class StreamingTransport(Transport, Protocol):
-    """One that carries bodies as they come, too."""
+    """Transport that also carries bodies piece by piece."""
 
     def stream(
         self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
-    ) -> AbstractAsyncContextManager[Arriving]:
+    ) -> AbstractAsyncContextManager[StreamedReply]:
         """Send one request as its body comes, and take the reply as it comes.
 
         If the body raises, the request is broken off, and the same is raised here.
@@ -185,9 +185,9 @@ class HttpTransport:
         body: bytes | None = None,
         headers: Mapping[str, str] = {},
     ) -> Reply:
-        """See ``Transport``."""
+        """Implement ``Transport.request``."""
         try:
-            async with self._kept().request(
+            async with self._open_session().request(
                 method,
                 URL(self._base + path, encoded=True),
                 data=body,
@@ -196,16 +196,16 @@ class HttpTransport:
             ) as response:
                 data = await self._read(response)
                 reply = Reply.of(response.status, data, response.headers)
-                meter.arrived(self._base + path)
+                meter.on_reply(self._base + path)
                 return reply
         except _FAILURES as error:
-            raise _failed(error) from None
+            raise _transport_failure(error) from None
 
     @asynccontextmanager
     async def stream(
         self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
-    ) -> AsyncIterator[Arriving]:
-        """See ``Transport``."""
+    ) -> AsyncIterator[StreamedReply]:
+        """Implement ``StreamingTransport.stream``."""
         broken: list[Exception] = []
 
         async def watched() -> AsyncGenerator[bytes, None]:
@@ -220,30 +220,30 @@ class HttpTransport:
         if size is not None:
             headers["Content-Length"] = str(size)
         try:
-            async with self._kept().request(
+            async with self._open_session().request(
                 method,
                 URL(self._base + path, encoded=True),
                 data=watched(),
                 headers=headers,
                 allow_redirects=False,
             ) as response:
-                yield Arriving(response.status, self._pieces(response))
+                yield StreamedReply(response.status, self._pieces(response))
         except _FAILURES as error:
             if broken:
                 raise broken[0] from None
-            raise _failed(error) from None
+            raise _transport_failure(error) from None
 
     async def close(self) -> None:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
-    def _kept(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = self._open()
+            self._session = self._make_session()
         return self._session
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _make_session(self) -> aiohttp.ClientSession:
         limits = self._limits
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=KEPT_S),
@@ -252,7 +252,7 @@ class HttpTransport:
             auto_decompress=False,
             skip_auto_headers=("User-Agent",),
             trust_env=False,
-            trace_configs=[_told()] if meter.ON else [],
+            trace_configs=[_meter_trace_config()] if meter.ON else [],
         )
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -261,7 +261,7 @@ class HttpTransport:
         async for chunk in response.content.iter_any():
             body += chunk
             if len(body) > most:
-                raise TooLarge
+                raise ReplyTooLarge
         return bytes(body)
 
     async def _pieces(self, response: aiohttp.ClientResponse) -> Pieces:
@@ -270,17 +270,17 @@ class HttpTransport:
             async for chunk in response.content.iter_any():
                 size += len(chunk)
                 if size > self._limits.reply_bytes:
-                    raise TooLarge
+                    raise ReplyTooLarge
                 yield chunk
         except _FAILURES as error:
-            raise _failed(error) from None
+            raise _transport_failure(error) from None
 
 
-def _told() -> aiohttp.TraceConfig:
+def _meter_trace_config() -> aiohttp.TraceConfig:
     """Tells the meter when a body is sent: headers wait for it."""
 
     async def sent(*_: object) -> None:
-        meter.sent()
+        meter.on_sent()
 
     config = aiohttp.TraceConfig()
     config.on_request_chunk_sent.append(sent)
@@ -308,7 +308,7 @@ class AsgiTransport:
         body: bytes | None = None,
         headers: Mapping[str, str] = {},
     ) -> Reply:
-        """See ``Transport``."""
+        """Implement ``Transport.request``."""
         left = asyncio.Event()
         all_headers = {**_headers(token, body), **headers}
         task = asyncio.create_task(self._request(method, path, all_headers, body, left))
@@ -318,25 +318,25 @@ class AsgiTransport:
             async with asyncio.timeout(self._limits.total_s):
                 reply = await asyncio.shield(task)
         except TimeoutError:
-            raise TooLate from None
+            raise ReplyTimeout from None
         finally:
             left.set()
         if len(reply.body) > self._limits.reply_bytes:
-            raise TooLarge
+            raise ReplyTooLarge
         return reply
 
     @asynccontextmanager
     async def stream(
         self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
-    ) -> AsyncIterator[Arriving]:
-        """See ``Transport``; here a body arrives once it is whole."""
+    ) -> AsyncIterator[StreamedReply]:
+        """Implement ``StreamingTransport.stream``; here a body arrives once it is whole."""
         data = b"".join([piece async for piece in body])
         reply = await self.request(method, path, token=token, body=data)
 
         async def whole() -> Pieces:
             yield reply.body
 
-        yield Arriving(reply.status, whole())
+        yield StreamedReply(reply.status, whole())
 
     async def close(self) -> None:
         """Wait for what is still running."""
@@ -381,7 +381,7 @@ class AsgiTransport:
 
 
 class _Exchange:
-    """One request and its answer, as a server would bring them to an application.
+    """Request and answer between a server and an ASGI application.
 
     Does it bring its answer to an end? Over a socket the connection would break; as it does if the
     caller leaves.
@@ -392,7 +392,7 @@ class _Exchange:
         self.body = bytearray()
         self.complete = False
         self.headers: Mapping[str, str] = {}
-        """Of an error."""
+        """Headers of an error."""
         self._request: bytes | None = request
         self._left = left
 
@@ -413,7 +413,7 @@ class _Exchange:
             self.complete = not message.get("more_body", False)
 
 
-def _in_seconds(after: str | None, date: str | None) -> str | None:
+def _retry_after_seconds(after: str | None, date: str | None) -> str | None:
     """Return a Retry-After header with a date (RFC 9110, 10.2.3) as seconds, any other as it is.
 
     Args:
@@ -437,11 +437,11 @@ def _read_date(text: str | None) -> float | None:
 _FAILURES: Final = (aiohttp.ClientError, OSError)
 
 
-def _failed(error: Exception) -> TransportFailed:
-    """What it is to a caller; a ``TimeoutError`` is an ``OSError``."""
+def _transport_failure(error: Exception) -> TransportFailed:
+    """Return the caller's error for one of aiohttp's; a ``TimeoutError`` is an ``OSError``."""
     if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError):
-        return NotReached()
-    return TooLate() if isinstance(error, TimeoutError) else ConnectionLost()
+        return ConnectFailed()
+    return ReplyTimeout() if isinstance(error, TimeoutError) else ConnectionLost()
 
 
 class _LowerCase(dict[str, bytes]):
@@ -457,7 +457,7 @@ _IN_ASGI: Final = _LowerCase()
 
 def _headers(token: str | None, body: bytes | None) -> dict[str, str]:
     headers = {"Accept-Encoding": "identity"}
-    if (current := request_ids.current()) is not None:
+    if (current := request_ids.current_request_id()) is not None:
         headers[request_id.HEADER] = current
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"

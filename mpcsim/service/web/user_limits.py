@@ -16,38 +16,38 @@ from typing import Final
 from mpcsim.errors import MpcError
 
 SHARE: Final = 4
-"""One user may have one in so many of a process's connections."""
+"""Divisor of a process's connections: the share that one user may have."""
 MOST_OF_USER: Final = 250
 """Unless somebody says otherwise."""
 
 
 class TooManyOfUser(MpcError):
-    """So many requests of the user are being answered that one more is refused."""
+    """Too many requests of the user are being answered already."""
 
 
-class UserPlaces:
-    """How many requests of each user are being answered. For one event loop."""
+class UserSlots:
+    """Counts of requests of each user that are being answered. For one event loop."""
 
     def __init__(self, most: int = MOST_OF_USER) -> None:
         self._most = most
-        self._held: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
     @contextmanager
-    def held(self, user_id: str) -> Iterator[None]:
+    def hold(self, user_id: str) -> Iterator[None]:
         """Hold a place in the block.
 
         Raises:
             TooManyOfUser: there is none left.
         """
-        if self._held[user_id] >= self._most:
+        if self._counts[user_id] >= self._most:
             raise TooManyOfUser("too many requests of this user are being answered; try again")
-        self._held[user_id] += 1
+        self._counts[user_id] += 1
         try:
             yield
         finally:
-            self._held[user_id] -= 1
-            if not self._held[user_id]:
-                del self._held[user_id]
+            self._counts[user_id] -= 1
+            if not self._counts[user_id]:
+                del self._counts[user_id]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class TokenBucket:
     count: float
     """Tokens in a full one."""
     span_s: float
-    """In which an empty one fills up."""
+    """Seconds in which an empty bucket fills up."""
 
     @property
     def each_s(self) -> float:

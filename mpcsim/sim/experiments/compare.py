@@ -1,10 +1,10 @@
-"""Times beside each other: of replays, and of calls that were made again and again.
+"""Comparison of distributions of times: of replays, and of repeated calls.
 
     >>> at = {city: Network.preset(city, access="lte") for city in ("seoul", "tokyo", "frankfurt")}
     >>> found = compare({city: graph.replay(there, 1_000) for city, there in at.items()})
-    >>> table, curves, best_first = str(found), found.plot(), found.ranked()
+    >>> table, curves, best_first = str(found), found.plot(), found.ranked_bars()
 
-The first one is what the others are compared with. All times are milliseconds. Figures are loaded
+The first distribution is the reference. All times are milliseconds. Figures are loaded
 when they are asked for: matplotlib is optional.
 """
 
@@ -19,37 +19,39 @@ from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.call_times import CallTimes
-from mpcsim.sim.replay.results import Finishes
+from mpcsim.sim.replay.results import CompletionTimes
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
 
-Times = Finishes | CallTimes
-"""What can be compared; ``Finishes`` are replays, whether their samples are kept or not."""
+Times = CompletionTimes | CallTimes
+"""Distributions that can be compared: replays, with samples or sketches, and repeated calls."""
 
 PERCENTS: Final = (50.0, 95.0, 99.0, 99.9)
 DIFFERENCES: Final = ("p50", "p99")
-"""What the table has the differences of; ``rows`` has all."""
+"""Measures whose differences are in the table; ``rows`` has all of them."""
 NONE: Final = "-"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
-    """Several distributions of times by name; shows itself as a table."""
+    """Distributions of times by name, compared with the first of them; displays as a table."""
 
     runs: Mapping[str, Times]
-    """The first is what the others are compared with."""
+    """Distributions by name; the first is the reference."""
 
     @property
     def first(self) -> str:
         return next(iter(self.runs))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each name, as plain values: ``name``, ``scope``, ``n``, ``failed``, ``mean_ms``,
-        ``p50_ms``, ``p95_ms``, ``p99_ms``, ``p99.9_ms``, and in ``difference_ms`` the same
-        (``mean``, ``p50`` and so on) minus those of the first. None: so far out is less than one of
-        the n.
+        """Return the measures of each distribution, one row a name, as plain values.
+
+        Returns:
+            Rows with ``name``, ``scope``, ``n``, ``failed``, ``mean_ms``, ``p50_ms``, ``p95_ms``,
+            ``p99_ms``, ``p99.9_ms``, and in ``difference_ms`` the same measures (``mean``, ``p50``
+            and so on) minus those of the first. None: fewer than one of the n times lies beyond.
         """
         found = {name: _measures(run) for name, run in self.runs.items()}
         base = found[self.first]
@@ -57,18 +59,18 @@ class Comparison:
             {
                 "name": name,
                 "scope": run.scope,
-                "n": _number(run),
+                "n": _sample_count(run),
                 "failed": run.failed,
                 **{f"{measure}_ms": ms for measure, ms in found[name].items()},
                 "difference_ms": {
-                    measure: _minus(ms, base[measure]) for measure, ms in found[name].items()
+                    measure: _difference(ms, base[measure]) for measure, ms in found[name].items()
                 },
             }
             for name, run in self.runs.items()
         ]
 
     def table(self) -> Table:
-        """The same for people."""
+        """Return the rows as a table for display."""
         measures = ["mean", *(f"p{percent:g}" for percent in PERCENTS)]
         columns = ["", "n", *(f"{m} ms" for m in measures), *(f"{m} vs first" for m in DIFFERENCES)]
         scopes = len(self._scopes) > 1
@@ -79,14 +81,14 @@ class Comparison:
                 [
                     f"{row['name']} ({row['scope']})" if scopes else row["name"],
                     f"{row['n']:,}",
-                    *(_shown(row[f"{measure}_ms"]) for measure in measures),
-                    *(_shown(ms, "+,.2f") for ms in more),
+                    *(_format_cell(row[f"{measure}_ms"]) for measure in measures),
+                    *(_format_cell(ms, "+,.2f") for ms in more),
                 ]
             )
         return Table(columns, rows, frozenset(columns[1:]))
 
     def notes(self) -> list[str]:
-        """What one must know of the table."""
+        """Return the remarks under the table: scopes, failures, approximations."""
         notes = [f"scope {' and '.join(self._scopes)}; first: {self.first}"]
         if len(self._scopes) > 1:
             notes.append("times of different things: a REST call is more than a protocol")
@@ -95,7 +97,7 @@ class Comparison:
             for name, run in self.runs.items()
             if isinstance(run, CallTimes) and run.failed
         ]
-        replays = {name: run for name, run in self.runs.items() if isinstance(run, Finishes)}
+        replays = {name: run for name, run in self.runs.items() if isinstance(run, CompletionTimes)}
         notes += [f"{name}: {note}" for name, run in replays.items() for note in run.notes()]
         if any(row[f"p{percent:g}_ms"] is None for row in self.rows() for percent in PERCENTS):
             notes.append(f"{NONE}: so far out is less than one of the times")
@@ -104,13 +106,14 @@ class Comparison:
     # ------------------------------------------------------------------ figures
 
     def plot(self) -> Chart:
-        """A curve for each: the share that takes longer, on a logarithmic scale, with the
-        percentiles as dots; needs matplotlib.
+        """Plot a curve for each distribution: the share of times that are longer; needs matplotlib.
+
+        The share has a logarithmic scale; percentiles are dots.
 
         >>> figure = compare({"LTE": lte, "fibre": fibre}).plot()
 
         Raises:
-            UsageError: more than can be told apart, or a time of 0.
+            UsageError: too many curves to tell apart, or a time of 0.
         """
         from mpcsim.sim import figures
 
@@ -120,17 +123,18 @@ class Comparison:
         }
         title = "" if len(self._scopes) > 1 else f"scope {self._scopes[0]}"
         curves = {labels[name]: _curve(run) for name, run in self.runs.items()}
-        return figures.tails({title: curves})
+        return figures.tail_plot({title: curves})
 
-    def ranked(self, percent: float = 50.0, beside: float = 99.0) -> Chart:
-        """What to change first: how much shorter than the first each of the others is, the best on
-        top; needs matplotlib.
+    def ranked_bars(self, percent: float = 50.0, beside: float = 99.0) -> Chart:
+        """Plot how much shorter than the first each of the others is, the best on top.
 
-        >>> figure = compare({"as it is": lte, "on fibre": fibre}).ranked()
+        It shows what to change first; needs matplotlib.
+
+        >>> figure = compare({"as it is": lte, "on fibre": fibre}).ranked_bars()
 
         Args:
-            percent: the percentile that the bars are about.
-            beside: the one that the dots are about.
+            percent: percentile whose saving the bars show.
+            beside: percentile whose saving the dots show.
 
         Raises:
             UsageError: there is only one, or a percentile is not between 0 and 100.
@@ -146,7 +150,7 @@ class Comparison:
             ms = {name: _percentiles(run, [each])[0] for name, run in self.runs.items()}
             saved.append({n: ms[self.first] - ms[n] for n in self.runs if n != self.first})
         bars, dots = saved
-        return figures.ranked(
+        return figures.ranked_bars(
             bars,
             dots=dots,
             names=(f"p{percent:g}", f"p{beside:g}"),
@@ -158,14 +162,14 @@ class Comparison:
             title=f"Saved, compared with: {self.first}",
         )
 
-    def splits(self) -> Chart:
-        """What the mean time of each is made of: a bar in parts; needs matplotlib, and replays that
-        were explained.
+    def stacked_bars(self) -> Chart:
+        """Plot the parts of each mean time as a stacked bar; needs matplotlib and explained
+        replays.
 
         >>> network = Network.star(50, 50, 50)
-        >>> ways = {"kept open": network, "cold": network.with_connection(cold=True)}
-        >>> runs = {name: graph.replay(way, 100, explain=True) for name, way in ways.items()}
-        >>> figure = compare(runs).splits()
+        >>> over = {"kept open": network, "cold": network.with_connection(cold=True)}
+        >>> runs = {name: graph.replay(each, 100, explain=True) for name, each in over.items()}
+        >>> figure = compare(runs).stacked_bars()
 
         Raises:
             UsageError: one is no replay with an explanation.
@@ -174,10 +178,10 @@ class Comparison:
 
         rows = {}
         for name, run in self.runs.items():
-            if not isinstance(run, Finishes) or run.explanation is None:
-                raise UsageError(f"{name}: no replay with explain=True, so nobody knows its parts")
+            if not isinstance(run, CompletionTimes) or run.explanation is None:
+                raise UsageError(f"{name}: not a replay with explain=True: the parts are unknown")
             rows[name] = run.explanation.split_ms
-        return figures.splits(rows, x="mean time (ms)")
+        return figures.stacked_bars(rows, x="mean time (ms)")
 
     # ------------------------------------------------------------------ display
 
@@ -193,8 +197,7 @@ class Comparison:
 
 
 def compare(runs: Mapping[str, Times]) -> Comparison:
-    """Put replays (``Replay``, ``Distribution``) and repeated calls (``CallTimes``) beside each
-    other, by name.
+    """Compare replays (``Replay``, ``Distribution``) and repeated calls (``CallTimes``) by name.
 
     >>> print(compare({"LTE": lte, "fibre": fibre}))  # doctest: +SKIP
                n  mean ms  p50 ms  p95 ms  p99 ms  p99.9 ms  p50 vs first  p99 vs first
@@ -210,39 +213,39 @@ def compare(runs: Mapping[str, Times]) -> Comparison:
     for name, run in runs.items():
         if not isinstance(run, Times):
             raise UsageError(f"{name} is a {type(run).__name__}: no replay, and no call times")
-        if not _number(run):
+        if not _sample_count(run):
             raise UsageError(f"{name}: no times")
     return Comparison(dict(runs))
 
 
-def _number(run: Times) -> int:
-    return run.samples - run.failed if isinstance(run, Finishes) else len(run.times_ms)
+def _sample_count(run: Times) -> int:
+    return run.samples - run.failed if isinstance(run, CompletionTimes) else len(run.times_ms)
 
 
 def _curve(run: Times) -> NDArray[np.float64]:
-    return run.curve() if isinstance(run, Finishes) else run.times_ms
+    return run.curve() if isinstance(run, CompletionTimes) else run.times_ms
 
 
 def _percentiles(run: Times, percents: Sequence[float]) -> list[float]:
-    if isinstance(run, Finishes):
+    if isinstance(run, CompletionTimes):
         return [*run.percentiles(percents).values()]
     return [float(ms) for ms in np.percentile(run.times_ms, percents)]
 
 
 def _measures(run: Times) -> dict[str, float | None]:
-    mean = run.mean_ms if isinstance(run, Finishes) else float(run.times_ms.mean())
+    mean = run.mean_ms if isinstance(run, CompletionTimes) else float(run.times_ms.mean())
     found: dict[str, float | None] = {"mean": mean}
     for percent, ms in zip(PERCENTS, _percentiles(run, PERCENTS), strict=True):
-        beyond = _number(run) * (100 - percent) / 100
+        beyond = _sample_count(run) * (100 - percent) / 100
         found[f"p{percent:g}"] = ms if beyond > 1 - 1e-9 else None
     return found
 
 
-def _minus(ms: float | None, base: float | None) -> float | None:
+def _difference(ms: float | None, base: float | None) -> float | None:
     return None if ms is None or base is None else ms - base
 
 
-def _shown(ms: float | None, how: str = "") -> str:
+def _format_cell(ms: float | None, how: str = "") -> str:
     if ms is None:
         return NONE
     return format(ms, how) if how else milliseconds(ms)

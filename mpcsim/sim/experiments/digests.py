@@ -1,6 +1,6 @@
-"""Digests of what values contain, however they are shown, and wherever they are kept.
+"""Digests of the contents of values, independent of how they are shown or where they are kept.
 
-A text or path that names a file stands for what the file contains, as well.
+A text or path that names a file stands for the contents of the file, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from mpcsim.errors import UsageError
 
 LONGEST_NAME: Final = 4096
-"""Of a file; longer texts are none."""
+"""Longest name of a file, in characters; longer texts are not taken for names."""
 
 
 def digest(value: Any) -> str:
@@ -34,17 +34,17 @@ def digest(value: Any) -> str:
 def _digest(value: Any, within: tuple[int, ...]) -> bytes:
     if id(value) in within:
         return _joined("above", [within.index(id(value)).to_bytes(4, "big")])
-    inside = (*within, id(value))
-    name, parts = _parts(value, inside)
+    key_path = (*within, id(value))
+    name, parts = _parts(value, key_path)
     return _joined(
         name,
-        (part.value if isinstance(part, _Bytes) else _digest(part, inside) for part in parts),
+        (part.value if isinstance(part, _Bytes) else _digest(part, key_path) for part in parts),
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class _Bytes:
-    """Contents as they are."""
+    """Bytes that are hashed as they are."""
 
     value: bytes
 

@@ -1,4 +1,4 @@
-"""Ready-made experiments: what a sweep runs at each point of its grid."""
+"""Experiments ready for ``sweep``: one signing session, or one replay, a point of the grid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mpcsim.sim.simulation import Simulation
 
 
 class RegionSettings(TypedDict, total=False):
-    """Settings of a preset network, by the names that they have as columns of a sweep."""
+    """Settings of a preset network, named as the columns of a sweep."""
 
     operator: str | None
     institution: str | None
@@ -32,7 +32,7 @@ class RegionSettings(TypedDict, total=False):
 
 
 class SigningSettings(RegionSettings, total=False):
-    """The same, and the fields of ``Policy``."""
+    """Settings of a preset network, and the fields of ``Policy``."""
 
     timeout_ms: float
     attempts: int
@@ -156,7 +156,7 @@ def _check_names(settings: Mapping[str, Any], known: type[Any]) -> None:
 
 
 def _network(network: Network | str, settings: RegionSettings) -> Network:
-    """A network, or that of a region with its settings."""
+    """Return the network as given, or the preset of a region with its settings."""
     access, loss = settings.get("access", "datacentre"), settings.get("loss")
     operator, institution = settings.get("operator"), settings.get("institution")
     gateway, cold = settings.get("gateway"), settings.get("cold")
@@ -181,7 +181,7 @@ def _network(network: Network | str, settings: RegionSettings) -> Network:
 def _key(
     curve: str, scheme: str | None, threshold: int, parties: tuple[PartyId, ...]
 ) -> Mapping[PartyId, KeyShare]:
-    """The shares of a key, the same in every process; not for anything but simulations."""
+    """Return the shares of a key, the same in every process; for simulations only."""
     made = Simulation(Network.mesh(parties), compute=Free(), secrets_seed="mpcsim sweep key")
     made.generate(curve, threshold=threshold, scheme=scheme)
     return made.shares

@@ -1,4 +1,4 @@
-"""A trace again: executed once more from its seeds, and whether it came out the same."""
+"""Reruns of traces: the same session executed again from its seeds, and compared."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mpcsim.sim.traces.records import MessageRecord
 
 @dataclass(frozen=True)
 class Rerun:
-    """What came out, beside what was there."""
+    """Result of a rerun: its trace, and how it differs from the original."""
 
     trace: Trace = field(repr=False)
-    """That of the new run."""
+    """Trace of the new run."""
     differences: tuple[str, ...]
-    """What came out otherwise, in words; none if it came out the same."""
+    """Differences from the original, in words; empty if there are none."""
     open: tuple[str, ...]
-    """What no seed decides, and so was not compared."""
+    """Aspects that no seed determines, and that were not compared."""
 
     @property
     def same(self) -> bool:
@@ -37,7 +37,7 @@ class Rerun:
 
 
 def rerun(trace: Trace) -> Rerun:
-    """Execute a trace again, and all that its simulation did before it.
+    """Execute a trace's session again, after all that its simulation did before it.
 
         >>> print(rerun(Trace.load("strange.jsonl")))
 
@@ -59,7 +59,7 @@ def rerun(trace: Trace) -> Rerun:
         if attempts and not simulation.shares:
             before = attempts[-1]
             return Rerun(before, (f"{before.name}, before it: {before.verdict.value}",), ())
-        attempts = simulation.do(task).attempts
+        attempts = simulation.run_task(task).attempts
     again = [each for each in attempts if each.seed == trace.seed]
     if not again:
         return Rerun(attempts[-1], (f"there was no attempt with the seed {trace.seed}",), ())
@@ -72,7 +72,7 @@ def rerun(trace: Trace) -> Rerun:
 
 
 def _timed(scenario: Scenario) -> bool:
-    """Whether its times follow from its seeds."""
+    """Return whether a scenario's times follow from its seeds."""
     return scenario.clock == "virtual" and scenario.compute != Measured()
 
 
@@ -104,7 +104,7 @@ def _differences(old: Trace, new: Trace, timed: bool) -> Iterator[str]:
 
 
 def _messages(trace: Trace, timed: bool) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """What identifies each message, and its times; without times in an order of their own."""
+    """Return each message's identity and times; sorted by identity where times are not compared."""
     found = [(_identity(m), (m.sent_ms, m.received_ms) if timed else ()) for m in trace.messages]
     return found if timed else sorted(found)
 

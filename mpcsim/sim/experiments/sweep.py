@@ -1,12 +1,12 @@
-"""Sweeps: one function over a grid of parameters, on all cores, into one tidy table.
+"""Parameter sweeps: one function over a grid of parameters, on all cores, into one tidy table.
 
     >>> from mpcsim.sim import signing_point, sweep
     >>> grid = {"network": ["seoul", "frankfurt"], "signers": [(1, 2), (1, 3)]}
     >>> table = sweep(grid, signing_point, repeats=20)
 
 The table has one row per point and repeat: the parameters, the repeat, the seed, the results. Each
-row's seed follows from its parameters, its repeat and the sweep's seed alone, so that neither the
-order nor the number of processes matters, and a larger grid contains the rows of a smaller one.
+row's seed follows from its parameters, its repeat and the sweep's seed alone: neither the order nor
+the number of processes matters, and a larger grid contains the rows of a smaller one.
 ``mpcsim.sim.figures.heat_map(table, "network", "signers")`` shows it.
 
 By default the points run in fresh (spawned) processes, one for each core. Then ``run`` must be
@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from mpcsim.errors import MpcError, UsageError
 from mpcsim.processes import Processes
 from mpcsim.sim.experiments.digests import digest
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.traces.frame import load_pandas
 
@@ -59,11 +59,11 @@ Run = Callable[..., Mapping[str, Any]]
 
 FORMAT: Final = "mpcsim sweep 2"
 SEEDS: Final = "mpcsim sweep 1"
-"""Seeds stay those of the first format: a table of last year can be made again."""
+"""Label in the derivation of seeds: that of the first format, so that old tables repeat."""
 RESERVED: Final = ("repeat", "seed")
 """Columns of the table that are neither parameters nor results."""
 SEED_BYTES: Final = 6
-"""Seeds stay below 2^48: every format and every table holds them exactly."""
+"""Length of a seed in bytes: below 2^48, every file format holds it exactly."""
 
 
 class PointFailed(MpcError):
@@ -75,12 +75,12 @@ class PointFailed(MpcError):
 
 @dataclass(frozen=True)
 class _Point:
-    """One row to be computed."""
+    """Point of the grid, and one of its repeats: a row to be computed."""
 
     parameters: Mapping[str, Any]
-    """What the function gets."""
+    """Arguments of the function."""
     shown: Mapping[str, Any]
-    """What stands in the table: the same, or labels."""
+    """Values in the table: the arguments, or their labels."""
     repeat: int
     seed: int
 
@@ -95,7 +95,7 @@ class _Point:
 
 @dataclass(frozen=True)
 class _Failure:
-    """An exception, as text: not every exception survives the way between processes."""
+    """Exception of a point, as text: not every exception can be pickled between processes."""
 
     what: str
     where: str
@@ -167,9 +167,9 @@ def sweep(
 
 
 def _points(grid: Mapping[str, Any], repeats: int, seed: int) -> list[_Point]:
-    if not whole(repeats, 1):
+    if not is_whole_number(repeats, 1):
         raise UsageError(f"sweep repeats is {repeats}: not a whole number from 1 on")
-    if not whole(seed, 0):
+    if not is_whole_number(seed, 0):
         raise UsageError(f"sweep seed is {seed}: not a whole number from 0 on")
     axes = {name: _axis(name, values) for name, values in grid.items()}
     points = []
@@ -184,7 +184,7 @@ def _points(grid: Mapping[str, Any], repeats: int, seed: int) -> list[_Point]:
 
 @dataclass(frozen=True)
 class _Label:
-    """A value as the table shows it; equal if its canonical text is."""
+    """Value as the table shows it; labels are equal if their canonical texts are."""
 
     text: str
     value: Any
@@ -221,7 +221,7 @@ def _axis(name: Any, values: Any) -> dict[_Label, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter value without numpy's types; TypeError if it is not plain."""
+    """Return a parameter value without NumPy's types; TypeError if it is not plain."""
     if isinstance(value, list | tuple):
         return tuple(_plain(item) for item in value)
     return _scalar(value)
@@ -238,7 +238,7 @@ def _scalar(value: Any) -> Plain:
 
 
 def _canonical(value: Any) -> str:
-    """One text for one value; sequences are lists."""
+    """Return the canonical JSON text of a value; sequences are lists."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -248,7 +248,7 @@ def _seed(seed: int, shown: Mapping[str, Any], repeat: int) -> int:
 
 
 def _check_parameters(point: _Point, run: Run) -> None:
-    """Find out before anything runs that the function does not take the grid's parameters."""
+    """Refuse, before anything runs, a function that does not take the grid's parameters."""
     try:
         signature = inspect.signature(run)
     except (TypeError, ValueError):
@@ -265,7 +265,7 @@ def _check_parameters(point: _Point, run: Run) -> None:
 def _run_all(
     pool: Executor, run: Run, pending: Iterable[_Point]
 ) -> Iterator[tuple[_Point, Mapping[str, Plain]]]:
-    """Results as they come; on the way out, nothing more is begun."""
+    """Yield results as they are computed; after an error, start no further point."""
     futures: dict[Future[Mapping[str, Any] | _Failure], _Point] = {}
     failed: PointFailed | UsageError | None = None
     try:
@@ -304,7 +304,7 @@ def _outcome(point: _Point, future: Future[Mapping[str, Any] | _Failure]) -> Map
 
 
 def _compute(run: Run, parameters: dict[str, Any], seed: int) -> Mapping[str, Any] | _Failure:
-    """One point, in whatever process."""
+    """Compute one point, in this process or a worker."""
     try:
         return run(**parameters, seed=seed)
     except Exception as error:
@@ -376,7 +376,7 @@ def _bar(total: int, done: int, progress: bool) -> AbstractContextManager[_Bar]:
 
 
 def _header(grid: Mapping[str, Any], run: Run, seed: int) -> dict[str, Any]:
-    """What a file must have in common with the sweep that goes on with it."""
+    """Return the header that a resumed file must share with the sweep."""
     axes = {name: [label.value for label in _axis(name, axis)] for name, axis in grid.items()}
     return {
         "format": FORMAT,
@@ -387,7 +387,7 @@ def _header(grid: Mapping[str, Any], run: Run, seed: int) -> dict[str, Any]:
 
 
 def _digests(points: Iterable[_Point], run: Run) -> dict[str, str]:
-    """Return what each point is computed of, by its key."""
+    """Return the digest of each point's function and arguments, by the point's key."""
     common = digest([FORMAT, version("mpcsim"), run])
     known: dict[int, str] = {}
 
@@ -416,12 +416,12 @@ def _warn_of_others(journal: _Journal) -> None:
 
 
 class _Journal:
-    """JSON Lines: the header, then a line for each finished point."""
+    """Journal of finished points as JSON Lines: the header, then a line for each point."""
 
     def __init__(self, path: Path, header: Mapping[str, Any], digests: Mapping[str, str]) -> None:
         """
         Args:
-            digests: what each point is computed of, by its key.
+            digests: of each point's function and arguments, by the point's key.
         """
         self.finished: dict[str, Mapping[str, Plain]] = {}
         self.path = path
@@ -454,7 +454,7 @@ class _Journal:
             else:
                 other.add(key)
         self.others = len(other - self.finished.keys())
-        """Points that the file has only as computed of something else."""
+        """Number of points that the file has only as results of other contents."""
         self._file = path.open("r+b" if path.exists() else "w+b")
         self._file.truncate(good)
         self._file.seek(good)
@@ -476,7 +476,7 @@ class _Journal:
                 )
 
     def add(self, point: _Point, results: Mapping[str, Plain]) -> None:
-        """Note a finished point."""
+        """Append a finished point to the file."""
         entry = {
             "point": point.shown,
             "repeat": point.repeat,

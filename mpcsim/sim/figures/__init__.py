@@ -1,12 +1,13 @@
-"""Pictures: of a trace (sequence diagram, Gantt chart, critical path), of measured links, of many
-times (tails, quantiles), and of what experiments give: what is worth most (``ranked``), what time
-is made of (``splits``), two parameters (``heat_map``), one over another (``curves``). Needs
-matplotlib.
+"""Figures of traces, distributions of times, and results of experiments; needs matplotlib.
 
-Most come as methods: ``trace.gantt()``, ``replay.plot()``, ``compare({...}).ranked()``. Every
-function returns a figure of its own and touches no global state of matplotlib, so they work in
-scripts, servers and notebooks alike; none is taller than a screen. Hue is the parties', in all of
-them; ``style`` says how everything else is told apart. It and ``canvas`` are for further figures.
+Of a trace: ``sequence_diagram``, ``gantt``, ``critical_path``. Of distributions: ``tail_plot``
+(complementary distribution functions), ``quantile_plot``, ``measured_links``. Of experiments:
+``ranked_bars``, ``stacked_bars``, ``heat_map``, ``curves``. Most are methods of what they show,
+too: ``trace.gantt()``, ``replay.plot()``, ``compare({...}).ranked_bars()``.
+
+Every function returns a figure of its own, at most a screen high, and touches no global state of
+matplotlib: figures work in scripts, servers and notebooks. Hue identifies the party, in every
+figure; lightness, hatching and dashes (``parts.style``) tell everything else apart.
 """
 
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, PALE, WHITE, party_colour, tint
@@ -17,10 +18,10 @@ from mpcsim.sim.figures.heat import heat_map
 from mpcsim.sim.figures.measured_links import measured_links
 from mpcsim.sim.figures.parts.canvas import TALLEST, Chart, html, new_chart, svg
 from mpcsim.sim.figures.parts.style import FILLS
-from mpcsim.sim.figures.ranked import ranked
+from mpcsim.sim.figures.ranked_bars import ranked_bars
 from mpcsim.sim.figures.sequence import sequence_diagram
-from mpcsim.sim.figures.splits import splits
-from mpcsim.sim.figures.tails import quantile_plot, tails
+from mpcsim.sim.figures.stacked_bars import stacked_bars
+from mpcsim.sim.figures.tail_plots import quantile_plot, tail_plot
 
 __all__ = [
     "BLACK",
@@ -41,10 +42,10 @@ __all__ = [
     "new_chart",
     "party_colour",
     "quantile_plot",
-    "ranked",
+    "ranked_bars",
     "sequence_diagram",
-    "splits",
+    "stacked_bars",
     "svg",
-    "tails",
+    "tail_plot",
     "tint",
 ]

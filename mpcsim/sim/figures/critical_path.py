@@ -1,4 +1,4 @@
-"""The critical path: where the time of a run went."""
+"""Figure of a run's critical path: its segments by place, and its time by part."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from mpcsim.sim.traces import critical_path as critical_paths
 from mpcsim.sim.traces.records import RunRecord
 
 WIDTH: Final = 9.5
-"""In inches."""
+"""Width of the figure in inches."""
 
 
 def critical_path(trace: RunRecord) -> Figure:
-    """Where the time went, place by place, and in total.
+    """Draw a run's critical path, place by place, and its total by part.
 
     Above, one lane per party and link with the segments of the critical path in order of time, in
-    the colour of who computed or sent; the rightmost figures are each place's total. Below, the
-    same time by part, and in grey.
+    the colour of the party that computed or sent; the rightmost numbers are each place's total.
+    Below, the same time by part, in grey.
 
     >>> figure = critical_path(simulation.sign().trace)
     """

@@ -1,4 +1,4 @@
-"""One quantity over another: lines, steps and points."""
+"""Line charts: one quantity over another as lines, steps and points."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from numpy.typing import ArrayLike, NDArray
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import DARK, GREY, LIGHT, PALE, party_colour
-from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, extent, new_chart
+from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, text_bounds
 from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
-from mpcsim.sim.figures.parts.scales import Scale, grid, scale_of, set_scale
+from mpcsim.sim.figures.parts.scales import Scale, draw_grid, scale_of, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LETTER, LINES, MARKERS, Style
 
 WIDTH: Final = 8.0
 TALL: Final = 2.9
-"""Of the picture itself; sizes are in inches."""
+"""Height of the axes; sizes are in inches."""
 NAME: Final = 0.15
-"""Height of a name above the picture."""
+"""Height of a name above the axes."""
 
 Points = tuple[ArrayLike, ArrayLike]
 Values = NDArray[np.float64]
 
 
 class Marks(TypedDict, total=False):
-    """Lines and grounds that help to read curves."""
+    """Options of ``curves``: reference lines and shaded intervals."""
 
     across: Mapping[str, float] | None
     """Heights with a dotted line, by name."""
@@ -55,25 +55,27 @@ def curves(
     y_scale: Scale | None = None,
     **marks: Unpack[Marks],
 ) -> Chart:
-    """A line for each name. An axis whose values are magnitudes apart is logarithmic, and symlog if
-    there is a zero among them: small losses have room beside none at all.
+    """Draw a line for each name.
+
+    An axis whose values are magnitudes apart is logarithmic, and symlog if there is a zero among
+    them: small losses have room beside none at all.
 
     >>> losses = [0, 0.01, 0.1, 1]
     >>> figure = curves({"99 %": (losses, [170, 172, 250, 460])}, x="loss (%)", y="time (ms)")
 
     Args:
         lines: by name, the values of x and those of y.
-        x: what goes across, with its unit.
-        y: what goes up, with its unit.
-        steps: a value holds until the next one.
+        x: label of the horizontal axis, with its unit.
+        y: label of the vertical axis, with its unit.
+        steps: draw steps: a value holds until the next one.
         dots: by name, points without a line.
-        parties: which lines and points are whose: they have the party's colour.
-        x_scale, y_scale: if not as said above.
-        marks: what is drawn besides, see ``Marks``: ``across``, ``along``, ``faint``, ``shaded``.
+        parties: the party of a line or of points, which gives the colour.
+        x_scale, y_scale: scales, in place of those chosen as above.
+        marks: the fields of ``Marks``: ``across``, ``along``, ``faint``, ``shaded``.
 
     Raises:
-        UsageError: nothing to show, a line whose values are not as many, or more lines than can be
-            told apart.
+        UsageError: nothing to show, a line with unequal numbers of values, or too many lines to
+            tell apart.
     """
     if unknown := marks.keys() - Marks.__annotations__.keys():
         raise TypeError(f"curves has no argument {min(unknown)!r}")
@@ -122,7 +124,7 @@ def curves(
             textcoords="offset points", fontsize=FONT, color=DARK, va="center",
         )  # fmt: skip
     _name_along(figure, axes, names)
-    grid(axes)
+    draw_grid(axes)
     axes.set_xlabel(x, fontsize=FONT, color=DARK)
     axes.set_ylabel(y, fontsize=FONT, color=DARK)
     add_legend(figure, handles)
@@ -139,7 +141,7 @@ def _points(name: str, given: Points) -> tuple[Values, Values]:
 def _styles(
     names: Sequence[str], looks: Sequence[Style], parties: Mapping[str, PartyId]
 ) -> dict[str, Style]:
-    """A look for each name: a party's own colour, or the next of those that are nobody's."""
+    """Return a style for each name: its party's colour, or the next neutral style."""
     free = [name for name in names if name not in parties]
     if len(free) > len(looks):
         raise UsageError(f"{len(free)} lines or kinds of points: more than can be told apart")
@@ -172,7 +174,7 @@ def _set_axis(axes: Axes, which: Any, values: Values, wanted: Scale | None) -> N
 
 
 def _name_along(figure: Figure, axes: Axes, names: Mapping[str, float]) -> None:
-    """Write the names of dotted lines above the picture, each where it meets no other."""
+    """Write the names of dotted lines above the axes, where they do not overlap."""
     taken: list[tuple[int, float, float]] = []
     for name, at in sorted(names.items(), key=lambda item: item[1]):
         axes.axvline(at, color=GREY, linestyle=":", linewidth=1.0, zorder=2)
@@ -181,7 +183,7 @@ def _name_along(figure: Figure, axes: Axes, names: Mapping[str, float]) -> None:
                 name, (at, 1), (0, 3 + 72 * NAME * line), xycoords=("data", "axes fraction"),
                 textcoords="offset points", fontsize=FONT, color=DARK, ha="center",
             )  # fmt: skip
-            box = extent(figure, text)
+            box = text_bounds(figure, text)
             if all(k != line or box.x0 > x1 + 6 or box.x1 < x0 - 6 for k, x0, x1 in taken):
                 taken.append((line, box.x0, box.x1))
                 break

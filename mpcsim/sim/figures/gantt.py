@@ -1,4 +1,4 @@
-"""The Gantt chart: what every party and every message did at every moment."""
+"""Gantt chart of a run: each party's computing and waiting, and each message's transit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpcsim.sim.figures.parts.canvas import (
     TALLEST,
     add_axes,
     add_title,
-    horizon,
+    end_of_time_axis,
     new_chart,
     party_colours,
     party_sites,
@@ -22,26 +22,26 @@ from mpcsim.sim.figures.parts.canvas import (
 from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
 from mpcsim.sim.figures.parts.style import FILLS, LETTER
 from mpcsim.sim.rich_display import size
-from mpcsim.sim.traces.flight import flight
+from mpcsim.sim.traces.message_segments import message_segments
 from mpcsim.sim.traces.records import MessageRecord, RunRecord
 from mpcsim.sim.traces.waits import party_waits
 
 WIDTH: Final = 9.5
-"""In inches."""
+"""Width of the figure in inches."""
 NAMED: Final = 0.165
-"""Height of a lane, in inches, from which on there is room for the names of the messages."""
+"""Least height of a lane, in inches, at which messages are named."""
 
 
 def gantt(trace: RunRecord) -> Figure:
-    """One lane per party with its computing and waiting, and under it the messages it sent.
+    """Draw a Gantt chart: one lane per party, and under it the messages that it sent.
 
-    A message's bar runs from sending to receipt and is split into where the time went, hop by
-    hop. Dropped and lost messages end in a cross. Bars have the colour of who computes or sends.
-    Where there are too many messages for a screen, their names are left out.
+    A party's lane shows computing and waiting. A message's bar runs from sending to receipt and is
+    split by part of time, hop by hop. Dropped and lost messages end in a cross. Bars have the
+    colour of the party that computes or sends. Names are left out if the messages are too many.
 
     >>> figure = gantt(simulation.sign().trace)
     """
-    end = horizon(trace)
+    end = end_of_time_axis(trace)
     sites = party_sites(trace)
     rows: list[tuple[float, str, str]] = []  # position, tick label, a party's colour
     drawn: list[tuple[float, PartyId | MessageRecord]] = []
@@ -91,7 +91,7 @@ def gantt(trace: RunRecord) -> Figure:
 def _gantt_kinds(trace: RunRecord) -> set[str]:
     used = {"compute"} if any(w.end_ms > w.start_ms for w in trace.work) else set[str]()
     for message in trace.messages:
-        for segment in flight(trace, message):
+        for segment in message_segments(trace, message):
             used |= {part for part, ms in segment.parts.items() if ms > 0}
         if message.fate in ("dropped", "lost"):
             used.add("cross")
@@ -109,7 +109,7 @@ def _draw_flight(
     axes: Axes, trace: RunRecord, message: MessageRecord, row: float, end: float, ink: str
 ) -> None:
     gid = f"message-{message.number}"
-    segments = flight(trace, message)
+    segments = message_segments(trace, message)
     for segment in segments:
         draw_segment(axes, row, 0.5, segment, end, ink=ink, gid=gid)
     if message.fate in ("dropped", "lost"):

@@ -1,4 +1,4 @@
-"""Two parameters and what comes of each pair: a table whose cells are the darker the more."""
+"""Heat map: a table of a result by two parameters, whose cells are darker for larger values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from mpcsim.errors import UsageError
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, WHITE, tint
 from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, row_height
-from mpcsim.sim.figures.parts.scales import rounded, scale_of
+from mpcsim.sim.figures.parts.scales import format_rounded, scale_of
 from mpcsim.sim.figures.parts.style import FONT, LETTER
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ WIDEST: Final = 11.0
 DARKEST: Final = 0.95
 LIGHTEST: Final = 0.04
 INK: Final = 0.5
-"""From this shade on, numbers are white."""
+"""Shade from which on numbers are white."""
 
 
 def heat_map(
@@ -37,22 +37,22 @@ def heat_map(
     text: Callable[[float], str] | None = None,
     title: str = "",
 ) -> Chart:
-    """A cell for each pair of values, with its number; where there is none, no cell.
+    """Draw a cell for each pair of values, with its number; no cell where there is no number.
 
-    Lightness alone tells more from less, on a logarithmic scale where magnitudes lie between.
+    Lightness shows the value, on a logarithmic scale where the values span magnitudes.
 
     >>> grid = {"network": ["seoul", "frankfurt"], "curve": ["secp256k1", "ed25519"]}
     >>> table = sweep(grid, signing_point, executor=threads, progress=False)
     >>> figure = heat_map(table, "network", "curve")
 
     Args:
-        table: what ``sweep`` gives: a row for each point; or, without ``rows`` and ``columns``, a
-            table that is one already (its index names the rows).
-        rows: the parameter that goes down.
-        columns: the parameter that goes across.
-        value: the result that is shown; of several points with the same pair, their ``how``.
+        table: result of ``sweep``, a row for each point; without ``rows`` and ``columns``, a table
+            of cells (its index names the rows).
+        rows: parameter of the rows.
+        columns: parameter of the columns.
+        value: result that is shown; several points of a pair are aggregated by ``how``.
         how: ``median``, ``mean``, ``min``, ``max`` or another of pandas' aggregations.
-        text: how a number is written.
+        text: format of a number.
 
     Raises:
         UsageError: no such column, a third parameter that varies, nothing to show, or more than
@@ -64,7 +64,7 @@ def heat_map(
     if not known.size:
         raise UsageError("no numbers for a heat map")
     down, across = [list(map(_name, each)) for each in (cells.index, cells.columns)]
-    write = text or rounded
+    write = text or format_rounded
     said = {k: write(float(v)) for k, v in np.ndenumerate(numbers) if math.isfinite(v)}
     wide = max(0.42, 0.14 + LETTER * max(len(each) for each in (*said.values(), "")))
     left = 0.25 + LETTER * max(map(len, down))

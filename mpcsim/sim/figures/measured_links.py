@@ -1,4 +1,4 @@
-"""Measured round trips and the distributions fitted to them, side by side."""
+"""Figure of measured round trips beside the distributions fitted to them."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from mpcsim.sim.network.measured.fit import Fit, Times
 
 WIDTH: Final = 9.0
 ROW: Final = 2.9
-"""Height of a link's row, in inches..."""
+"""Height of a link's row, in inches, if there are few links."""
 LOWEST_ROW: Final = 1.7
-"""... if there are few of them, and if there are many."""
+"""Least height of a link's row, in inches, if there are many."""
 TITLE: Final = 0.3
 DRAWS: Final = 20_000
 BINS: Final = 40
 SHOWN: Final = 0.998
-"""Share of the round trips that the left picture has room for; the right one has all of them."""
+"""Share of the round trips within the left axes; the right axes have all of them."""
 POINTS: Final = 200
 
 
 def measured_links(fits: Sequence[Fit]) -> Chart:
-    """A row for each link: its round trips and those of its fit on the left, and on the right the
-    quantiles of both against each other, on the diagonal where they agree.
+    """Draw a row for each link: densities on the left, a quantile-quantile plot on the right.
 
-    Of a link without samples there is only the fit, with what is known of the measurement as lines.
+    Quantiles of the fit lie on the diagonal where they agree with the measured ones. A link without
+    samples has only its fit, with the known moments as lines.
 
     >>> figure = measured_links([fit(series) for series in read("pairs.csv").series])
 
@@ -58,7 +58,7 @@ def measured_links(fits: Sequence[Fit]) -> Chart:
             _densities(left, measured, simulated, fit.chosen.name)
             _quantiles(right, measured, simulated)
         else:
-            _known(left, fit, simulated)
+            _draw_known(left, fit, simulated)
             right.set_axis_off()
             right.text(0.5, 0.5, "no samples to compare with", ha="center", fontsize=FONT)
     return figure
@@ -110,7 +110,7 @@ def _quantiles(axes: Axes, measured: Times, simulated: Times) -> None:
     _label(axes, "fit (ms)", "measured (ms)")
 
 
-def _known(axes: Axes, fit: Fit, simulated: Times) -> None:
+def _draw_known(axes: Axes, fit: Fit, simulated: Times) -> None:
     share = (np.arange(len(simulated)) + 0.5) / len(simulated)
     axes.plot(simulated, share, color=BLACK, linewidth=1.2, label=fit.chosen.name)
     moments = fit.series.moments

@@ -1,4 +1,4 @@
-"""The sequence diagram: who sent what to whom, and when."""
+"""Sequence diagram of a run: lifelines, and messages as arrows on a time axis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mpcsim.sim.figures.parts.canvas import (
     TALLEST,
     add_axes,
     add_title,
-    horizon,
+    end_of_time_axis,
     new_chart,
     party_colours,
     party_sites,
@@ -33,7 +33,7 @@ from mpcsim.sim.traces.records import RunRecord
 
 
 def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
-    """Lifelines with the messages between them; time runs downward, to scale.
+    """Draw lifelines with the messages between them; time runs downward, to scale.
 
     Arrows have the colour of their sender and slope with the time the message took; each is
     labelled with the message's kind and size. Dropped and lost messages end in a cross; what
@@ -74,7 +74,7 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     figure = new_chart(width, 1.6 + foot + tall + tail)
     top = add_title(figure, trace) + 0.48
     axes = add_axes(figure, 0.75, 1.15, top, foot)
-    end = horizon(trace)
+    end = end_of_time_axis(trace)
     axes.set_xlim(-0.22, max(1, len(order) - 1) + 0.22)
     tail_ms = end * 1.04 * tail / tall
     axes.set_ylim(end * 1.02 + tail_ms, -end * 0.02)
@@ -173,7 +173,7 @@ def _shade_rounds(figure: Figure, axes: Axes, trace: RunRecord, end: float) -> N
 
 
 def _spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions close to the wanted ones, in order and at least ``gap`` apart."""
+    """Return positions close to the wanted ones, in order and at least ``gap`` apart."""
     found: list[float] = []
     for position in wanted:
         found.append(max(position, found[-1] + gap if found else low))

@@ -1,6 +1,14 @@
-"""How long messages take: sites and links, latencies, what TCP makes of a message, public figures.
+"""Network model: sites and links, latency distributions, losses, and TCP with its connections.
 
-``topology`` joins them to a ``Network``; ``draws`` is where randomness enters.
+Model: each link has a one-way latency distribution, a rate shared by its connections (FIFO), a
+queue of bounded size, and losses, independent or in bursts (Gilbert-Elliott). Messages are segments
+of TCP (``tcp``; RFC 9293, 5681, 6298, 6675, 8985, 9438, as Linux or ns-3 implement them), after
+handshakes of TCP and TLS. Assumed: a message's packets have one latency and arrive in order. Left
+out: reordering, cross traffic, the receive window, BBR.
+
+``topology`` defines a ``Network``, ``transport`` its connections, ``traffic`` simulates messages on
+its links; ``draws`` is where randomness enters. ``presets`` has public figures, ``measured`` makes
+networks of measurements, ``files`` reads and writes them.
 """
 
 from mpcsim.sim.network.latency import Empirical

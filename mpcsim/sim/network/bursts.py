@@ -1,11 +1,10 @@
-"""A latency that keeps the order of its samples: round trips come in bursts.
+"""Latency distribution that keeps the order of its samples, because round trips come in bursts.
 
-A block bootstrap (Politis and Romano, "A circular block-resampling procedure for stationary data",
-1992): blocks of successive samples begin anywhere in the series, which is closed to a ring, so that
-each sample is as likely as any other. Within a block neighbours stay neighbours; from one block to
-the next there is no memory. Blocks should be longer than the bursts, and far shorter than the
-series.
-"""
+Model: circular block bootstrap (Politis and Romano, "A circular block-resampling procedure for
+stationary data", 1992): blocks of successive samples begin anywhere in the series, which is closed
+to a ring, so that each sample is as likely as any other. Within a block neighbours stay neighbours;
+from one block to the next there is no memory. Blocks should be longer than the bursts, and far
+shorter than the series."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.latency import Empirical, Latency
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.rich_display import counted
 
 __all__ = ["Bursts"]
@@ -25,26 +24,26 @@ __all__ = ["Bursts"]
 
 @dataclass(frozen=True, repr=False)
 class Bursts(Latency):
-    """Measured latencies, drawn again in blocks of successive ones.
+    """Measured latencies, drawn in blocks of successive samples.
 
     Successive messages of one direction of a link get successive samples, whatever the time between
     them: samples that were taken a second apart do for messages of the same call, too. Moments are
     those of ``Empirical``.
 
-    Runs on the engine use it (``Simulation``, sweeps, ``LocalService``, ``serve``); a replay draws
-    independent samples for each message, which it does not have, and is refused.
+    Runs on the engine use it (``Simulation``, sweeps, ``LocalService``, ``serve``); a replay needs
+    independent samples for each message, and refuses it.
     """
 
     samples_ms: tuple[float, ...]
-    """In the order in which they were measured."""
+    """Samples in the order of the measurement."""
     block: int
-    """Successive samples that stay together: from 1 to their number."""
+    """Length of a block of successive samples: from 1 to their number."""
     _plain: Empirical = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         plain = Empirical(self.samples_ms)
         block = self.block
-        if not whole(block, 1):
+        if not is_whole_number(block, 1):
             raise UsageError(f"latency block is {block}: not a whole number from 1 on")
         if block > len(plain.samples_ms):
             raise UsageError(

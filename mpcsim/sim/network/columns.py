@@ -1,4 +1,4 @@
-"""Measured times in a CSV file: which column they are in, and what its name says about them."""
+"""Columns of measured times in CSV files, and the meaning of their names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mpcsim.errors import UsageError, unknown
 UNITS: Final[Mapping[str, float]] = MappingProxyType(
     {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ms": 1.0, "s": 1e3}
 )
-"""Milliseconds in each unit; micro has two characters that look the same."""
+"""Milliseconds in each unit; micro has two characters that look alike."""
 WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "nanoseconds": "ns",
@@ -47,36 +47,36 @@ _TOGETHER: Final = re.compile(
     r"(min|max|avg|mean|median|std|stddev)?(rtts?|pings?|owd|latency|delay|round(?=trip)|time(?=ms|us))"
     r"(trips?)?(min|max|avg|mean|median|std|ms|us|ns|sec|s)?"
 )
-"""Words that are written as one: ``rttms``, ``avgrtt``, ``roundtrip``."""
+"""Pattern of words written as one: ``rttms``, ``avgrtt``, ``roundtrip``."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """Column of a file."""
+    """Column of a CSV file."""
 
     path: str | Path
     name: str
-    """Heading; empty without one."""
+    """Heading; empty if there is none."""
     values: Mapping[int, float]
-    """Numbers by line, as they stand there."""
+    """Numbers by line, as written in the file."""
 
     @property
-    def round_trips(self) -> bool:
-        """Whether its name says so: ``rtt_ms``, ``ping``, ``Round trip (s)``."""
+    def is_round_trip(self) -> bool:
+        """Whether it holds round trips by its name: ``rtt_ms``, ``ping``, ``Round trip (s)``."""
         words = self.words
         return "round trip" in " ".join(words) or bool(ROUND_TRIP & set(words))
 
     @property
-    def one_way(self) -> bool:
-        """Whether its name says that it holds times of one way: ``owd``, ``one_way_ms``,
-        ``oneway_latency``; or ``latency_ms``, as a latency is one way throughout."""
+    def is_one_way(self) -> bool:
+        """Whether it holds one-way times by its name: ``owd``, ``one_way_ms``, ``oneway_latency``,
+        or ``latency_ms``, as latencies are one way throughout."""
         pairs = {"".join(pair) for pair in pairwise(self.words)}
         return bool(_ONE_WAY & {*self.words, *pairs}) or (
-            not self.round_trips and "latency" in self.words
+            not self.is_round_trip and "latency" in self.words
         )
 
     def unit_in_ms(self, unit: str | None) -> float:
-        """Milliseconds in one of its numbers: by the unit asked for, by its name, or else 1.
+        """Return milliseconds per number: by the unit asked for, by its name, or else 1.
 
         Raises:
             UsageError: no such unit; the name ends in another one, or has one in its middle and
@@ -96,18 +96,18 @@ class Column:
         return asked
 
     @property
-    def unit_in_name(self) -> bool:
+    def has_unit(self) -> bool:
         """Whether its name ends in a unit."""
         return bool(self.words) and WORDS.get(self.words[-1], self.words[-1]) in UNITS
 
     @property
     def words(self) -> list[str]:
-        """Whole words of its name, in lower case: ``starttime`` has no ``rtt`` in it."""
+        """Words of its name, in lower case: ``starttime`` does not contain ``rtt``."""
         return [word for letters in _LETTERS.findall(self.name) for word in _words(letters)]
 
 
 def _words(letters: str) -> Iterator[str]:
-    """Yield the words in letters without anything between them."""
+    """Yield the words in letters without separators."""
     if (found := _TOGETHER.fullmatch(letters.lower())) is not None:
         yield from filter(None, found.groups())
         return
@@ -117,7 +117,7 @@ def _words(letters: str) -> Iterator[str]:
 
 
 def unit_in_ms(unit: str) -> float:
-    """Milliseconds in a unit.
+    """Return the milliseconds in a unit.
 
     Raises:
         UsageError: there is no such unit.

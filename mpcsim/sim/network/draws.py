@@ -1,4 +1,4 @@
-"""The random part of transfers: latencies and losses, drawn from the links' distributions."""
+"""Random draws of transfers: latencies, and keys of losses, from the links' distributions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mpcsim.sim.streams import generator
 
 
 class TransferKey(NamedTuple):
-    """Names one transfer: the n-th message of a flow, on one of its hops."""
+    """Key of one transfer: the n-th message of a flow, on one of its hops."""
 
     sender: PartyId
     receiver: PartyId
@@ -25,13 +25,13 @@ class TransferKey(NamedTuple):
 
 
 class DrawSource(Protocol):
-    """Where the randomness of transfers comes from."""
+    """Source of the draws of transfers."""
 
     def __call__(self, key: TransferKey, direction: Direction) -> Draws: ...
 
 
 class SeededDraws:
-    """Draws from the links' distributions; an independent generator for each link."""
+    """Draws from the links' distributions, with an independent generator for each link."""
 
     BLOCK = 32
 
@@ -48,7 +48,7 @@ class SeededDraws:
         return stream.next()
 
     def _generator(self, a: str, b: str) -> np.random.Generator:
-        """The generator of a link; its ends and the seed say which."""
+        """Return the generator of a link, derived from the seed and its ends."""
         known = self._generators.get((a, b))
         if known is None:
             made = self._generators[a, b] = generator(self._seed, "link", a, b)
@@ -57,7 +57,7 @@ class SeededDraws:
 
 
 class _Stream:
-    """The draws of one direction, made a block at a time."""
+    """Draws of one direction, made in blocks."""
 
     def __init__(self, source: np.random.Generator, direction: Direction) -> None:
         self._source = source
@@ -73,11 +73,11 @@ class _Stream:
         n = runs * math.ceil(SeededDraws.BLOCK / runs)
         forward = direction.forward.series(source, n).tolist()
         backward = direction.backward.series(source, n).tolist()
-        keys = loss_keys(source, n).tolist() if direction.lossy else [0] * n
+        keys = loss_keys(source, n).tolist() if direction.is_lossy else [0] * n
         self._block = iter(zip(forward, backward, keys, strict=True))
         return self.next()
 
 
 def loss_keys(source: np.random.Generator, n: int) -> NDArray[np.uint64]:
-    """Keys of ``n`` messages: which of their segments get lost follows from them."""
+    """Draw the loss keys of ``n`` messages, which determine the lost segments."""
     return source.integers(0, 1 << 64, n, dtype=np.uint64)

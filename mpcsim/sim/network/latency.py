@@ -1,8 +1,8 @@
-"""How long a message is on its way: one-way latency distributions.
+"""One-way latency distributions.
 
 Every time is in milliseconds. A distribution is a frozen value: it holds parameters, no state;
 randomness comes from the generator passed to ``sample``. ``median_ms`` and ``mean_ms`` are of the
-whole latency, with the floor inside. A floor is the part that cannot be beaten: propagation.
+whole latency, the floor included. The floor is the least latency: propagation.
 
 Sampling is vectorised. In long vectors a sample costs less than 1 ns (``Constant``), 2 to 4 ns
 (``Uniform``, ``Empirical``, ``Pareto``), 9 to 10 ns (``Normal``, ``LogNormal``), and 3 to 30 ns
@@ -39,18 +39,19 @@ __all__ = [
 ]
 
 LARGEST_SIGMA: Final = 10.0
-"""Of a log-normal: one standard deviation is then a factor of 22,000, beyond any network."""
+"""Largest sigma of a log-normal: one deviation is then a factor of 22,000, beyond any network."""
 
 SMALLEST_SHAPE: Final = 0.01
-"""Of a gamma: nearly all samples are then the floor, and one in hundreds is enormous."""
+"""Smallest shape of a gamma: nearly all samples are then the floor, and few are enormous."""
 
 
 class Latency(ABC):
-    """A one-way latency distribution.
+    """One-way latency distribution.
 
-    One of your own is a frozen dataclass with five members: ``_sample``, ``mean_ms``, ``std_ms``,
-    ``scaled`` and ``shifted``. It then works wherever the package's do: in networks, simulations,
-    sweeps and replays, and, once it has a kind (``mpcsim.sim.register_latency``), in files.
+    Your own distribution is a frozen dataclass with five members: ``_sample``, ``mean_ms``,
+    ``std_ms``, ``scaled`` and ``shifted``. It can be used wherever the package's can: in networks,
+    simulations, sweeps and replays, and, once it has a kind (``mpcsim.sim.register_latency``), in
+    files.
 
     ``_sample(generator, n)`` draws: an array of n floats in milliseconds, none of them negative,
     independent of each other, and by the generator alone, so that a seed gives the same run again.
@@ -65,7 +66,7 @@ class Latency(ABC):
     def __init_subclass__(cls, *, trusted: bool = False) -> None:
         """
         Args:
-            trusted: draws are not looked at; that takes a fifth of a quick family's time.
+            trusted: draws are not checked, which would take a fifth of a fast family's time.
         """
         cls._trusted = trusted
 
@@ -79,15 +80,15 @@ class Latency(ABC):
             A new array of length ``n``, in milliseconds; nothing in it is negative.
 
         Raises:
-            UsageError: ``n`` is negative, or a family of somebody's own has drawn something else
+            UsageError: ``n`` is negative, or a family that is not trusted has drawn something other
                 than n latencies.
         """
         if n < 0:
             raise UsageError(f"cannot draw {n} latencies")
         drawn = self._sample(generator, n)
-        return drawn if self._trusted else self._looked_at(drawn, n)
+        return drawn if self._trusted else self._check_draws(drawn, n)
 
-    def _looked_at(self, found: object, n: int) -> NDArray[np.float64]:
+    def _check_draws(self, found: object, n: int) -> NDArray[np.float64]:
         name = type(self).__name__
         if not isinstance(found, np.ndarray) or found.shape != (n,) or found.dtype != np.float64:
             raise UsageError(
@@ -100,7 +101,7 @@ class Latency(ABC):
         return drawn
 
     def series(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Latencies of ``n`` successive messages: independent, unless they come in bursts.
+        """Draw latencies of ``n`` successive messages: independent, unless they come in bursts.
 
         Args, returns and raises as for ``sample``.
         """
@@ -108,12 +109,12 @@ class Latency(ABC):
 
     @property
     def run(self) -> int:
-        """Latencies of a series that belong together; 1: they are independent."""
+        """Block length of a series, in latencies; 1: they are independent."""
         return 1
 
     @abstractmethod
     def _sample(self, generator: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """``n`` independent latencies, n not negative; what ``sample`` says of them must hold."""
+        """Draw ``n`` independent latencies, n not negative, as ``sample`` describes them."""
 
     @property
     @abstractmethod
@@ -127,7 +128,7 @@ class Latency(ABC):
 
     @abstractmethod
     def scaled(self, factor: float) -> Latency:
-        """The distribution of ``factor`` times the latency.
+        """Return the distribution of ``factor`` times the latency.
 
         Raises:
             UsageError: ``factor`` is negative or not finite.
@@ -135,7 +136,7 @@ class Latency(ABC):
 
     @abstractmethod
     def shifted(self, ms: float) -> Latency:
-        """The distribution of the latency plus ``ms`` milliseconds.
+        """Return the distribution of the latency plus ``ms`` milliseconds.
 
         Raises:
             UsageError: a negative ``ms`` would make latencies negative.
@@ -144,7 +145,7 @@ class Latency(ABC):
 
 @dataclass(frozen=True)
 class Constant(Latency, trusted=True):
-    """Always the same."""
+    """Constant latency."""
 
     ms: float
 
@@ -174,7 +175,7 @@ class Constant(Latency, trusted=True):
 
 @dataclass(frozen=True)
 class Uniform(Latency, trusted=True):
-    """Equally likely anywhere from ``low_ms`` to ``high_ms``."""
+    """Uniform distribution from ``low_ms`` to ``high_ms``."""
 
     low_ms: float
     high_ms: float
@@ -212,7 +213,7 @@ class Uniform(Latency, trusted=True):
 
 @dataclass(frozen=True, init=False)
 class Normal(Latency, trusted=True):
-    """A normal distribution clipped from below: what falls under the floor is the floor.
+    """Normal distribution clipped from below: values under the floor become the floor.
 
     ``mean_ms`` and ``std_ms`` are those of the clipped distribution, exactly; the ones it was made
     from, before clipping, are ``centre_ms`` and ``spread_ms``.
@@ -256,7 +257,7 @@ class Normal(Latency, trusted=True):
         return math.sqrt(max(0.0, second - first * first))
 
     def _moments(self) -> tuple[float, float]:
-        """First and second moment of what exceeds the floor: max(0, N(gap, spread^2))."""
+        """Return the first two moments of the excess over the floor, max(0, N(gap, spread^2))."""
         gap, spread = self.centre_ms - self.floor_ms, self.spread_ms
         if spread == 0:
             above = max(0.0, gap)
@@ -283,12 +284,12 @@ class Normal(Latency, trusted=True):
 
 @dataclass(frozen=True)
 class LogNormal(Latency, trusted=True):
-    """A floor plus a log-normal part; the usual shape of queueing and radio delay."""
+    """Floor plus a log-normal part: the usual shape of queueing and radio delay."""
 
     median_ms: float
-    """Median of the whole, floor included."""
+    """Median of the latency, floor included."""
     sigma: float
-    """Standard deviation of the logarithm of what exceeds the floor; from 0 to 10."""
+    """Standard deviation of the logarithm of the excess over the floor; from 0 to 10."""
     floor_ms: float = 0.0
     """The least latency."""
 
@@ -304,7 +305,7 @@ class LogNormal(Latency, trusted=True):
 
     @classmethod
     def with_mean(cls, mean_ms: float, std_ms: float, floor_ms: float = 0.0) -> LogNormal:
-        """The log-normal of given mean and standard deviation.
+        """Return the log-normal with a mean and standard deviation.
 
         Args:
             mean_ms: mean of the whole, floor included.
@@ -366,7 +367,7 @@ class LogNormal(Latency, trusted=True):
 
 @dataclass(frozen=True, init=False)
 class Gamma(Latency, trusted=True):
-    """A floor plus a gamma-distributed part: the smaller the shape, the heavier the tail.
+    """Floor plus a gamma-distributed part: the smaller the shape, the heavier the tail.
 
     Shape 1 is the exponential distribution. The standard deviation is the mean excess over the
     floor, divided by the square root of the shape.
@@ -424,14 +425,14 @@ class Gamma(Latency, trusted=True):
 
 @dataclass(frozen=True)
 class Pareto(Latency, trusted=True):
-    """A floor plus a power-law tail (Lomax): P(latency > floor + x) = (1 + x / scale)^-alpha.
+    """Floor plus a power-law tail (Lomax): P(latency > floor + x) = (1 + x / scale)^-alpha.
 
     With ``floor_ms`` equal to ``scale_ms`` it is the classical Pareto distribution.
     """
 
     scale_ms: float
     alpha: float
-    """Exponent of the tail; above 2, or else there is no standard deviation."""
+    """Exponent of the tail, above 2 so that there is a standard deviation."""
     floor_ms: float = 0.0
     """The least latency."""
 
@@ -471,7 +472,7 @@ class Pareto(Latency, trusted=True):
 
 @dataclass(frozen=True, repr=False)
 class Empirical(Latency, trusted=True):
-    """Measured latencies, drawn again with replacement; moments are those of the samples."""
+    """Measured latencies, drawn with replacement (bootstrap); moments are those of the samples."""
 
     samples_ms: tuple[float, ...]
     _table: NDArray[np.float64] = field(init=False, compare=False)
@@ -489,7 +490,7 @@ class Empirical(Latency, trusted=True):
 
     @classmethod
     def of(cls, samples_ms: Iterable[float]) -> Empirical:
-        """From any iterable of milliseconds: a list, an array, a column of a table.
+        """Make a distribution of any iterable of milliseconds: a list, an array, a column.
 
         Raises:
             UsageError: it is empty, or a sample is negative or not finite.
@@ -504,17 +505,17 @@ class Empirical(Latency, trusted=True):
         *,
         unit: str | None = None,
     ) -> Empirical:
-        """From measured round trips, such as those of pings: one way is taken for half of each.
+        """Make a distribution of measured round trips, such as pings: one way is half of each.
 
-        That both ways take equally long is an assumption; a round trip cannot tell. And each way
-        of a link draws for itself: the sum of two draws has the mean of the round trips, but only
-        0.71 of their standard deviation.
+        That both ways take equally long is an assumption. Each way of a link draws independently:
+        the sum of two draws has the mean of the round trips, but only 0.71 of their standard
+        deviation.
 
         Args:
             rtts: round trips, or the path of a CSV file of them.
             column: of the file, as for ``from_csv``.
-            unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the column's heading says at its
-                end (``rtt_us``), or else milliseconds.
+            unit: ``ns``, ``us``, ``ms`` or ``s``; by default the unit at the end of the heading
+                (``rtt_us``), or else milliseconds.
 
         Raises:
             UsageError: as for ``of`` and ``from_csv``.
@@ -522,7 +523,7 @@ class Empirical(Latency, trusted=True):
         """
         if isinstance(rtts, str | Path):
             found = columns.read(rtts, column)
-            if found.one_way:
+            if found.is_one_way:
                 raise UsageError(
                     f"column {found.name!r} of {rtts} is one way by its name and is not halved: "
                     "Empirical.from_csv takes it as it is"
@@ -536,13 +537,14 @@ class Empirical(Latency, trusted=True):
     def from_csv(
         cls, path: str | Path, column: str | int | None = None, *, unit: str | None = None
     ) -> Empirical:
-        """From one-way latencies in a column of a CSV file; empty lines are left out.
+        """Make a distribution of one-way latencies in a column of a CSV file.
 
         Args:
             column: its name in the first line, or its number from 0; may be left out if the file
-                has only one. A first line that is no number there is a heading.
-            unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the column's heading says at its
-                end (``latency_us``), or else milliseconds.
+                has only one. A first line that is no number there is a heading; empty lines are
+                skipped.
+            unit: ``ns``, ``us``, ``ms`` or ``s``; by default the unit at the end of the heading
+                (``latency_us``), or else milliseconds.
 
         Raises:
             UsageError: the file has no such column, or several and none is named; a heading speaks
@@ -551,7 +553,7 @@ class Empirical(Latency, trusted=True):
             OSError: the file cannot be read.
         """
         found = columns.read(path, column)
-        if found.round_trips:
+        if found.is_round_trip:
             raise UsageError(
                 f"column {found.name!r} of {path} holds round trips by its name, but a latency is "
                 "one way: Empirical.from_rtt halves them"
@@ -595,7 +597,7 @@ class Empirical(Latency, trusted=True):
 
 
 def _number(name: str, value: object) -> None:
-    """Refuse what is no finite number."""
+    """Refuse a value that is not a finite number."""
     if not isinstance(value, Real):
         raise UsageError(f"latency {name} is {value!r}: it must be a number")
     try:
@@ -607,7 +609,7 @@ def _number(name: str, value: object) -> None:
 
 
 def _time(name: str, value: float) -> None:
-    """Refuse what is no finite time of at least 0 ms."""
+    """Refuse a value that is not a finite time of at least 0 ms."""
     _number(name, value)
     if value < 0:
         raise UsageError(f"latency {name} is {value}: it cannot be negative")

@@ -1,12 +1,12 @@
-"""Losses that come in bursts: a link is good or bad, and changes by packet or by time.
+"""Burst losses: two-state Markov models of a link (Gilbert 1960, Elliott 1963).
 
-By packet the chain stands still while nothing is sent. That is right where packets follow each
-other closely. A sender that has lost everything waits for longer and longer, though, and finds the
-link as it left it: with bursts of 4 packets each repetition is lost with a chance of 3/4, whether
-it comes after 0.2 or after 120 s. Most of a mean time is then waits of minutes, up to where TCP
-gives up. By time the chain goes on meanwhile: after a wait much longer than a burst the link is bad
-as often as it is in the long run, and long waits are as rare as with independent losses.
-"""
+The state changes by packet (``GilbertElliott``) or by time (``TimedGilbertElliott``). By packet,
+the state stands still while nothing is sent. That is right where packets follow each other closely;
+but a sender that backs off finds the link as it left it: with bursts of 4 packets, each
+retransmission is lost with a probability of 3/4, whether it comes after 0.2 or after 120 s. Mean
+times then consist mostly of waits of minutes, up to TCP's user timeout. By time, the chain goes on
+meanwhile: after a wait much longer than a burst the link is bad as often as in the long run, and
+long waits are as rare as with independent losses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["GilbertElliott", "Loss", "TimedGilbertElliott"]
 
 @dataclass(frozen=True)
 class GilbertElliott:
-    """A link is good or bad, and may change before every packet (Gilbert 1960, Elliott 1963).
+    """Gilbert-Elliott model by packet: a link is good or bad, and may change before every packet.
 
         >>> Link("client", "gateway", 40.0, loss=GilbertElliott.of(0.01, packets=4))
 
@@ -35,7 +35,7 @@ class GilbertElliott:
     bad_loss: float = 1.0
     """Probability that a bad link loses a packet (1 - h)."""
     good_loss: float = 0.0
-    """Probability that a good one does (1 - k)."""
+    """Probability that a good link loses a packet (1 - k)."""
 
     def __post_init__(self) -> None:
         for name in ("to_bad", "to_good", "bad_loss", "good_loss"):
@@ -48,7 +48,7 @@ class GilbertElliott:
 
     @classmethod
     def of(cls, loss: float, packets: float) -> GilbertElliott:
-        """Losses of a mean rate, in bursts: nothing is lost between them and all within.
+        """Return losses of a mean rate, in bursts: none between bursts and all within.
 
         Args:
             loss: share of the packets that get lost, in the long run.
@@ -80,7 +80,8 @@ class GilbertElliott:
         return self.bad_share * self.bad_loss + (1 - self.bad_share) * self.good_loss
 
     def with_mean(self, loss: float) -> Loss:
-        """Losses of another mean rate, whose bursts are as long; independent ones if none are."""
+        """Return losses of another mean rate with bursts as long; independent ones if
+        impossible."""
         if not self.good_loss < loss < self.bad_loss:
             return loss
         to_bad = (loss - self.good_loss) / (self.bad_loss - loss) * self.to_good
@@ -92,24 +93,22 @@ class GilbertElliott:
 
 @dataclass(frozen=True)
 class TimedGilbertElliott:
-    """A link is good or bad for a while, whether something is sent or not: both for exponentially
-    distributed times.
+    """Gilbert-Elliott model by time: a link is good and bad for exponentially distributed times.
 
         >>> Link("client", "gateway", 40.0, loss=TimedGilbertElliott.of(0.01, burst_ms=30))
 
-    A packet meets the link as it is when the packet leaves. If the link is bad in a share b of the
-    time, then t ms after a packet that met it bad it is bad with probability
-    b + (1 - b) exp(-t (1/good_ms + 1/bad_ms)).
-    """
+    A packet is subject to the state at the time when it leaves. If the link is bad in a share b of
+    the time, then t ms after a packet that met it bad it is bad with probability b + (1 - b) exp(-t
+    (1/good_ms + 1/bad_ms))."""
 
     good_ms: float
-    """How long the link is good, on average."""
+    """Mean time in which the link is good."""
     bad_ms: float
-    """How long it is bad, on average."""
+    """Mean time in which the link is bad."""
     bad_loss: float = 1.0
     """Probability that a bad link loses a packet."""
     good_loss: float = 0.0
-    """Probability that a good one does."""
+    """Probability that a good link loses a packet."""
 
     def __post_init__(self) -> None:
         for name in ("good_ms", "bad_ms"):
@@ -123,7 +122,7 @@ class TimedGilbertElliott:
 
     @classmethod
     def of(cls, loss: float, burst_ms: float) -> TimedGilbertElliott:
-        """Losses of a mean rate, in bursts: nothing is lost between them and all within.
+        """Return losses of a mean rate, in bursts: none between bursts and all within.
 
         Args:
             loss: share of the packets that get lost, in the long run.
@@ -149,7 +148,8 @@ class TimedGilbertElliott:
         return self.bad_share * self.bad_loss + (1 - self.bad_share) * self.good_loss
 
     def with_mean(self, loss: float) -> Loss:
-        """As ``GilbertElliott.with_mean``."""
+        """Return losses of another mean rate with bursts as long; independent ones if
+        impossible."""
         if not self.good_loss < loss < self.bad_loss:
             return loss
         good_ms = self.bad_ms * (self.bad_loss - loss) / (loss - self.good_loss)
@@ -160,7 +160,7 @@ class TimedGilbertElliott:
 
 
 Loss = float | GilbertElliott | TimedGilbertElliott
-"""Of a link: independent losses by their probability, or bursts of them."""
+"""Losses of a link: probability of independent losses, or a model of bursts."""
 
 
 def mean_loss(loss: Loss) -> float:
@@ -168,6 +168,6 @@ def mean_loss(loss: Loss) -> float:
     return loss.mean if isinstance(loss, GilbertElliott | TimedGilbertElliott) else loss
 
 
-def described(loss: Loss) -> str:
-    """A loss for tables."""
+def describe_loss(loss: Loss) -> str:
+    """Return the text of a loss for tables."""
     return f"{loss:.2%}" if isinstance(loss, int | float) else str(loss)

@@ -1,6 +1,6 @@
-"""Public figures: round trips between cloud regions, and access networks.
+"""Network presets from public measurements: round trips between cloud regions, access networks.
 
-Orders of magnitude to start from, not a forecast: replace them by measurements of your own
+They are orders of magnitude to start from, not a forecast: replace them by measurements of your own
 (``latency.Empirical``) where it matters. Times are milliseconds, bandwidths Mbit/s.
 
 Round trips between regions
@@ -46,21 +46,21 @@ __all__ = [
     "region",
     "region_latency",
     "round_trip_ms",
-    "scattered",
+    "jittered_latency",
 ]
 
 INTRA_REGION_ROUND_TRIP_MS: Final = 0.8
-"""Between two machines of one region."""
+"""Round trip between two machines of one region."""
 
 REGION_FLOOR: Final = 0.95
 """Share of a one-way latency between regions that is propagation and never varies."""
 
 REGION_SIGMA: Final = 0.5
-"""Of the log-normal part above that floor."""
+"""Sigma of the log-normal part above that floor."""
 
 EARTH_RADIUS_KM: Final = 6371.0
 LIGHT_IN_FIBRE_KM_PER_MS: Final = 299.792458 * 2 / 3
-"""Glass slows light to about two thirds."""
+"""Speed of light in glass, about two thirds of that in vacuum."""
 
 # CloudPing, medians of the year to July 2025, milliseconds, rounded. Row and column order are the
 # same; the matrix is symmetric, so the upper half is left out.
@@ -153,11 +153,11 @@ COORDINATES: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Access:
-    """How a machine reaches its nearest region."""
+    """Access network: the path from a machine to its nearest region."""
 
     name: str
     latency: Latency
-    """One way, the same in both directions."""
+    """One-way latency, the same in both directions."""
     up_mbit_per_s: float
     down_mbit_per_s: float
     loss: float
@@ -220,7 +220,7 @@ ACCESS: Final[Mapping[str, Access]] = MappingProxyType({each.name: each for each
 
 
 def region(name: str) -> str:
-    """The region's name as ``REGIONS`` spells it; case, spaces and hyphens do not matter.
+    """Return the region's name as in ``REGIONS``; case, spaces and hyphens do not matter.
 
     Raises:
         UsageError: unknown; lists the near matches and all regions.
@@ -229,7 +229,7 @@ def region(name: str) -> str:
 
 
 def access(name: str) -> Access:
-    """The access network of that name; case, spaces and hyphens do not matter.
+    """Return the access network of that name; case, spaces and hyphens do not matter.
 
     Raises:
         UsageError: unknown; lists the near matches and all access networks.
@@ -238,7 +238,7 @@ def access(name: str) -> Access:
 
 
 def round_trip_ms(a: str, b: str) -> float:
-    """Median round-trip time between two regions, or within one, in milliseconds.
+    """Return the median round trip between two regions, or within one, in milliseconds.
 
     Raises:
         UsageError: unknown region.
@@ -247,7 +247,7 @@ def round_trip_ms(a: str, b: str) -> float:
 
 
 def region_latency(a: str, b: str) -> Latency:
-    """One-way latency between two regions, or within one; symmetric.
+    """Return the one-way latency between two regions, or within one; symmetric.
 
     Its median is half the median round trip; 95% of that is a floor, and the rest varies with
     sigma 0.5 (see the module's text).
@@ -255,11 +255,11 @@ def region_latency(a: str, b: str) -> Latency:
     Raises:
         UsageError: unknown region.
     """
-    return scattered(round_trip_ms(a, b))
+    return jittered_latency(round_trip_ms(a, b))
 
 
-def scattered(median_round_trip_ms: float) -> Latency:
-    """One-way latency that scatters around half a round trip as between regions.
+def jittered_latency(median_round_trip_ms: float) -> Latency:
+    """Return a one-way latency around half a round trip, with the jitter between regions.
 
     Raises:
         UsageError: negative or not finite.
@@ -269,7 +269,7 @@ def scattered(median_round_trip_ms: float) -> Latency:
 
 
 def great_circle_km(a: str, b: str) -> float:
-    """Distance between two regions over the surface of a spherical Earth, in kilometres.
+    """Return the great-circle distance between two regions in kilometres.
 
     Raises:
         UsageError: unknown region.
@@ -285,7 +285,7 @@ def great_circle_km(a: str, b: str) -> float:
 
 
 def light_round_trip_ms(a: str, b: str) -> float:
-    """Round trip of light in fibre along the great circle, in milliseconds: no network beats it.
+    """Return light's round trip in fibre along the great circle in milliseconds, a lower bound.
 
     Raises:
         UsageError: unknown region.

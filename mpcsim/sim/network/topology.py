@@ -1,9 +1,8 @@
-"""Sites, links and where the parties sit.
+"""Topology of a network: sites, links, and the placement of parties.
 
-A message travels hop by hop along the shortest path; a site in the middle (the gateway) terminates
-connections and forwards whole messages, or what it has of them (``Connection.forwarding``). All
-times are milliseconds.
-"""
+A message travels hop by hop along the path with the fewest links; a site in the middle (the
+gateway) terminates connections and forwards whole messages, or bytes as they arrive
+(``Connection.forwarding``). All times are milliseconds."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ from mpcsim.ids import CLIENT, INSTITUTION, MAX_PARTIES, OPERATOR, PartyId, part
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.files import networks, toml
 from mpcsim.sim.network.latency import Constant, Latency
-from mpcsim.sim.network.losses import Loss, described, mean_loss
-from mpcsim.sim.network.transport import Connection, whole
+from mpcsim.sim.network.losses import Loss, describe_loss, mean_loss
+from mpcsim.sim.network.transport import Connection, is_whole_number
 from mpcsim.sim.rich_display import Table, counted, document
 
 __all__ = ["Direction", "Link", "Network", "Site"]
@@ -35,22 +34,22 @@ T = TypeVar("T", "Site", "Link", Connection)
 
 @dataclass(frozen=True)
 class Site:
-    """A machine."""
+    """Machine at which parties run, or which forwards messages."""
 
     name: str
     cpu_factor: float = 1.0
-    """Compute takes this many times as long as declared or measured; 2 is half as fast."""
+    """Factor of compute times, declared or measured; 2 is half as fast."""
     cores: int = 1
-    """So many parties compute at the same time; others wait for a core."""
+    """Number of parties that compute at the same time; others wait for a core."""
     service_ms: float = 0.0
-    """Time to forward one message, or a part of one."""
+    """Service time of forwarding one message, or a part of one."""
 
     def __post_init__(self) -> None:
         if not 0 < self.cpu_factor < math.inf:
             raise UsageError(
                 f"site {self.name}: cpu_factor is {self.cpu_factor}: not above 0, or not finite"
             )
-        if not whole(self.cores, 1):
+        if not is_whole_number(self.cores, 1):
             raise UsageError(
                 f"site {self.name}: cores is {self.cores}: not a whole number from 1 on"
             )
@@ -62,21 +61,21 @@ class Site:
 
 @dataclass(frozen=True)
 class Link:
-    """A connection between two sites; what holds from ``a`` to ``b`` holds back unless said."""
+    """Link between two sites; settings from ``a`` to ``b`` hold for the way back unless given."""
 
     a: str
     b: str
     """The names of the two sites."""
     latency: Latency
-    """One way, a to b; a number means that it is constant."""
+    """One-way latency from a to b; a number is a constant latency."""
     mbit_per_s: float = 1000.0
-    """All connections over the link share it, one packet behind the other."""
+    """Rate, shared by all connections over the link, one packet after the other (FIFO)."""
     loss: Loss = 0.0
-    """Probability that a packet is lost, each independently; or how they get lost in bursts."""
+    """Probability that a packet is lost, independently; or a model of burst losses."""
     queue_bytes: float = math.inf
-    """Room in front of the link: a packet that finds more than that ahead of it is dropped."""
+    """Queue size: a packet that finds more bytes than that ahead of it is dropped (tail drop)."""
     back_latency: Latency | None = None
-    """From b to a, as the three below; None: the same as from a to b."""
+    """Latency from b to a, as the three settings below; None: the same as from a to b."""
     back_mbit_per_s: float | None = None
     back_loss: Loss | None = None
     back_queue_bytes: float | None = None
@@ -110,14 +109,14 @@ class Link:
             raise UsageError(f"{where}: a link needs two sites")
 
     @property
-    def means(self) -> str:
-        """How long it takes on average: one way, or there/back if that takes another time."""
+    def mean_text(self) -> str:
+        """Mean one-way latency as a text, or there/back if they differ."""
         there, back = (self.direction(end).forward.mean_ms for end in (self.a, self.b))
         ways = [f"{ms:.2g}" if ms < 1 else f"{ms:.0f}" for ms in (there, back)]
         return "/".join(dict.fromkeys(ways)) + " ms"
 
     def direction(self, source: str) -> Direction:
-        """The link as seen by messages that leave ``source``."""
+        """Return the link's direction for messages that leave ``source``."""
         back = self.back_latency or self.latency
         back_rate = self.mbit_per_s if self.back_mbit_per_s is None else self.back_mbit_per_s
         back_loss = self.loss if self.back_loss is None else self.back_loss
@@ -138,7 +137,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Direction:
-    """One way along a link."""
+    """One direction of a link."""
 
     source: str
     target: str
@@ -150,18 +149,18 @@ class Direction:
     queue_bytes: float = math.inf
 
     @property
-    def lossy(self) -> bool:
-        """Whether chance may lose anything on it, either way: acknowledgements, too."""
+    def is_lossy(self) -> bool:
+        """Whether random losses occur in this direction, or on the way of its acknowledgements."""
         return mean_loss(self.loss) > 0 or mean_loss(self.back_loss) > 0
 
     def row(self) -> tuple[str, str, str, str, str]:
-        """For tables: which, one-way latency, Mbit/s, loss, bytes that its queue has room for."""
+        """Return a row for tables: direction, one-way latency, Mbit/s, loss, queue size."""
         room = f"{self.queue_bytes:,.0f} B" if self.queue_bytes < math.inf else "no end"
         return (
             str(self),
             str(self.forward),
             f"{self.mbit_per_s:g}",
-            described(self.loss),
+            describe_loss(self.loss),
             room,
         )
 
@@ -171,18 +170,18 @@ class Direction:
 
 @dataclass(frozen=True)
 class Network:
-    """A topology with the parties placed on it."""
+    """Network: sites and links, with the parties placed at sites."""
 
     sites: Mapping[str, Site]
-    """By name."""
+    """Sites by name."""
     links: tuple[Link, ...]
-    """At most one between two sites; messages take the way with the fewest."""
+    """Links, at most one between two sites; messages take the path with the fewest."""
     placement: Mapping[PartyId, str]
-    """Party to site. Several may be at one, and a site may have none (a gateway)."""
+    """Site of each party. Several may share a site, and a site may have none (a gateway)."""
     connection: Connection = field(default_factory=Connection)
-    """What all connections have in common: TCP, TLS, HTTP, and whether they are kept open."""
+    """Settings of all connections: TCP, TLS, HTTP, and whether they are kept open."""
     name: str = ""
-    """What tables and figures call it."""
+    """Name in tables and figures."""
 
     def __post_init__(self) -> None:
         party_ids(self.placement)
@@ -208,7 +207,7 @@ class Network:
                 self.route(i, j)
 
     def route(self, sender: int, receiver: int) -> tuple[Direction, ...]:
-        """The hops from one party to another, fewest first; none within a site.
+        """Return the hops from one party to another, on a path with the fewest; none within a site.
 
         Raises:
             UsageError: a party has no site, or no path leads there.
@@ -234,7 +233,7 @@ class Network:
 
     @cached_property
     def _leaving(self) -> Mapping[str, tuple[Direction, ...]]:
-        """The ways out of each site, in the order of the links."""
+        """Outgoing directions of each site, in the order of the links."""
         leaving: dict[str, list[Direction]] = {name: [] for name in self.sites}
         for link in self.links:
             for end in (link.a, link.b):
@@ -256,7 +255,7 @@ class Network:
         connection: Connection | None = None,
         name: str = "star",
     ) -> Network:
-        """Caller's node, operator and institution around the gateway.
+        """Return a star: caller's node, operator and institution around the gateway.
 
         Args:
             client: one-way latency between the caller's node and the gateway, in milliseconds or
@@ -294,7 +293,7 @@ class Network:
         connection: Connection | None = None,
         name: str = "mesh",
     ) -> Network:
-        """Every party at a site of its own, all joined directly.
+        """Return a full mesh: every party at its own site, all linked directly.
 
         Args:
             parties: how many (they are called 1, 2, ...), or their numbers.
@@ -305,7 +304,7 @@ class Network:
         """
         sites, one_way = _sites(parties), _latency(latency, "latency")
         links = [Link(a, b, one_way, mbit_per_s, loss) for a, b in combinations(sites.values(), 2)]
-        return cls._joined(sites, (), links, connection, name)
+        return cls._with_party_sites(sites, (), links, connection, name)
 
     @classmethod
     def hub(
@@ -319,12 +318,12 @@ class Network:
         connection: Connection | None = None,
         name: str = "hub",
     ) -> Network:
-        """Every party at a site of its own, all joined to a gateway in the middle.
+        """Return a hub: every party at its own site, all linked to a gateway in the middle.
 
         Args:
             parties: how many (they are called 1, 2, ...), or their numbers.
             latency: one way, between a party and the gateway, in milliseconds or as a distribution.
-            service_ms: what the gateway takes to forward a message.
+            service_ms: the gateway's service time of a message.
 
         Raises:
             UsageError: bad or duplicate party ids, bad latency, rate, loss or service time.
@@ -332,10 +331,10 @@ class Network:
         sites, one_way = _sites(parties), _latency(latency, "latency")
         gateway = Site("gateway", service_ms=service_ms)
         links = [Link(site, "gateway", one_way, mbit_per_s, loss) for site in sites.values()]
-        return cls._joined(sites, (gateway,), links, connection, name)
+        return cls._with_party_sites(sites, (gateway,), links, connection, name)
 
     @classmethod
-    def _joined(
+    def _with_party_sites(
         cls,
         placement: Mapping[PartyId, str],
         others: Iterable[Site],
@@ -343,7 +342,7 @@ class Network:
         connection: Connection | None,
         name: str,
     ) -> Network:
-        """A site for each party, other sites, and links between them."""
+        """Return a network of a site for each party, other sites, and links."""
         sites = {site.name: site for site in (*map(Site, placement.values()), *others)}
         return cls(sites, tuple(links), placement, connection or Connection(), name)
 
@@ -360,7 +359,7 @@ class Network:
         connection: Connection | None = None,
         **others: Never,
     ) -> Network:
-        """A network from public figures: where the caller is, and where the others are.
+        """Return a network from public measurements, by the regions of its sites.
 
         Args:
             region: region of the caller's node; gateway and operator are there, too, and the
@@ -393,20 +392,20 @@ class Network:
         for site, where in (("operator", operator or home), ("institution", institution or home)):
             latency = presets.region_latency(hub, presets.region(where))
             links.append(Link(site, "gateway", latency))
-        described = f"{home} ({access}), gateway {hub}, operator {operator or home}"
+        describe_loss = f"{home} ({access}), gateway {hub}, operator {operator or home}"
         return cls(
             {site.name: site for site in sites},
             tuple(links),
             {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "institution"},
             connection or Connection(),
-            f"{described}, institution {institution or home}",
+            f"{describe_loss}, institution {institution or home}",
         )
 
     # ------------------------------------------------------------------ files
 
     @classmethod
     def load(cls, path: str | Path) -> Network:
-        """The network in a TOML file (``mpcsim.sim.network.files`` says what it looks like).
+        """Read a network from a TOML file (format: ``mpcsim.sim.network.files``).
 
         Raises:
             UsageError: not TOML, or an entry that is unknown, missing or out of range: says which.
@@ -428,35 +427,36 @@ class Network:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Network:
-        """The network in a table, as a network file has it.
+        """Return the network in a table of a network file.
 
         Raises:
             UsageError: an entry that is unknown, missing or out of range: says which.
         """
-        return cls(*networks.parts(table, Site, Link))
+        return cls(*networks.decode_network(table, Site, Link))
 
     def table(self) -> dict[str, Any]:
-        """What ``of`` makes this network of.
+        """Return the table of this network, as ``of`` takes it.
 
         Raises:
             UsageError: a latency is of a class that files do not know.
         """
-        parts = networks.Parts(self.sites, self.links, self.placement, self.connection, self.name)
-        return networks.table(parts)
+        parts = networks.NetworkParts(
+            self.sites, self.links, self.placement, self.connection, self.name
+        )
+        return networks.encode_network(parts)
 
     # ------------------------------------------------------------------ changes
 
     def with_connection(self, **changes: object) -> Network:
-        """The same network with other connection settings, e.g. ``cold=True`` or
-        ``forwarding="stream"``.
+        """Return the network with other connection settings, e.g. ``cold=True``.
 
         Raises:
             UsageError: no such setting, or a bad value.
         """
-        return replace(self, connection=_changed("connection", self.connection, changes))
+        return replace(self, connection=_with_changes("connection", self.connection, changes))
 
     def with_link(self, a: str, b: str, **changes: object) -> Network:
-        """The same network with one link changed, e.g. ``latency=50.0`` or ``loss=0.01``.
+        """Return the network with one link changed, e.g. ``latency=50.0`` or ``loss=0.01``.
 
         Raises:
             UsageError: there is no such link or setting, or a bad value.
@@ -467,25 +467,25 @@ class Network:
                 if end not in self.sites:
                     raise UsageError(unknown("site", end, self.sites))
             raise UsageError(f"no link joins {a} and {b}")
-        changed = _changed("link", found[0], changes)
+        changed = _with_changes("link", found[0], changes)
         links = tuple(changed if link is found[0] else link for link in self.links)
         return replace(self, links=links)
 
     def with_site(self, name: str, **changes: object) -> Network:
-        """The same network with one site changed, e.g. ``cpu_factor=2.0``.
+        """Return the network with one site changed, e.g. ``cpu_factor=2.0``.
 
         Raises:
             UsageError: there is no such site or setting, or a bad value.
         """
         if name not in self.sites:
             raise UsageError(unknown("site", name, self.sites))
-        site = _changed("site", self.sites[name], changes)
+        site = _with_changes("site", self.sites[name], changes)
         return replace(self, sites={**self.sites, name: site})
 
     def __str__(self) -> str:
         lines = [f"Network: {self.name or 'unnamed'}"]
         for link in self.links:
-            loss = f", loss {described(link.loss)}" if link.loss else ""
+            loss = f", loss {describe_loss(link.loss)}" if link.loss else ""
             queue = f", queue {link.queue_bytes:,.0f} B" if link.queue_bytes < math.inf else ""
             rate = f"{link.mbit_per_s:g} Mbit/s"
             lines.append(f"  {link.a} - {link.b}: {link.latency}, {rate}{loss}{queue}")
@@ -527,13 +527,13 @@ class Network:
 
 
 def _sites(parties: int | Iterable[int]) -> dict[PartyId, str]:
-    """A site for each of so many parties, or of these.
+    """Return a site for each party, given their number or identifiers.
 
     Raises:
         UsageError: bad number, or bad or duplicate party ids.
     """
     if not isinstance(parties, Iterable):
-        if not whole(parties, 1) or parties > MAX_PARTIES:
+        if not is_whole_number(parties, 1) or parties > MAX_PARTIES:
             raise UsageError(f"parties is {parties}: not a whole number from 1 to {MAX_PARTIES}")
         parties = range(1, parties + 1)
     return {i: f"site {i}" for i in party_ids(parties)}
@@ -548,7 +548,7 @@ def _latency(value: Latency | float, what: str) -> Latency:
         raise UsageError(f"{what}: {error}") from None
 
 
-def _changed(what: str, old: T, changes: Mapping[str, Any]) -> T:
+def _with_changes(what: str, old: T, changes: Mapping[str, Any]) -> T:
     known = [f.name for f in fields(old)]
     for name in changes:
         if name not in known:

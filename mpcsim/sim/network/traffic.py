@@ -1,13 +1,13 @@
-"""Messages on the links of a network, in whatever time their user keeps.
+"""Traffic: messages on the links of a network, simulated over TCP, by the caller's clock.
 
     >>> traffic = Traffic(Network.star(50))
     >>> number = traffic.send(direction, 0.0, 10_000, Draws(50.0, 50.0), pair=0)
     >>> arrival = traffic.advance(0.0, math.inf)
 
-The kernel behind it (``mpcsim.sim.network.tcp``) simulates each segment. It looks ahead only as far
-as it is told to (``advance``), because what is sent later may change what arrives: a connection
-that is busy with one message makes the next one wait, and later segments show that an earlier one
-was lost. All times are milliseconds of the user's clock; they must not run backwards.
+The kernel behind it (``mpcsim.sim.network.tcp``) simulates each segment, and time advances only as
+far as the caller asks (``advance``), because later messages change arrivals: a connection that is
+busy with one message makes the next one wait, and later segments show that an earlier one was lost.
+Times are milliseconds of the caller's clock, which must not run backwards.
 """
 
 from __future__ import annotations
@@ -29,10 +29,18 @@ from mpcsim.sim.network.tcp import state
 from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.transport import Connection, Draws, Transfer
 
-__all__ = ["Arrival", "State", "Traffic", "connections", "idle", "links"]
+__all__ = [
+    "Arrival",
+    "TrafficState",
+    "Traffic",
+    "connection_records",
+    "idle_transfers",
+    "link_records",
+    "traffic_records",
+]
 
 HEADER_BYTES: Final = {"linux": 52, "ns3": 54}
-"""Around each segment: IPv4 and TCP with time stamps; ns-3's links add two bytes."""
+"""Header bytes of a segment: IPv4 and TCP with time stamps; ns-3's links add two bytes."""
 SYN_BYTES: Final = {"linux": 60, "ns3": 58}
 MIN_RTO_MS: Final = 200.0
 DELAYED_ACK_MS: Final = 40.0
@@ -40,40 +48,38 @@ FEW: Final = 16
 
 
 @cache
-def kernel() -> ModuleType:
-    """What is compiled. It comes with half a second of numba: whoever needs no network waits for
-    none of it."""
+def compiled_kernel() -> ModuleType:
+    """Return the compiled module, imported on first use: loading numba takes half a second."""
     return import_module("mpcsim.sim.network.tcp.traffic")
 
 
 class Arrival(NamedTuple):
-    """Something of a message is at the other end of a link, or nothing more of it ever will be."""
+    """Arrival of a message, or of more of its bytes, at the end of a link; or its failure."""
 
     number: int
     at_ms: float
     size: int
-    """Bytes of it that are there by now."""
+    """Number of bytes that have arrived so far."""
     whole: bool
     failed: bool = False
-    """Its connection was given up: TCP has tried in vain for too long."""
+    """Whether TCP has aborted the connection, after a timeout (RFC 9293, section 3.8.3)."""
 
 
 @dataclass
-class State:
-    """All that time changes about traffic."""
+class TrafficState:
+    """State of traffic: everything that time changes."""
 
     records: state.Records
     waiting: int = 0
 
 
 class Traffic:
-    """The connections over the links of a network, and what is under way on them."""
+    """Connections over the links of a network, and the messages under way on them."""
 
     def __init__(self, network: Network, pool: int | None = None) -> None:
         """
         Args:
-            pool: connections that a session may have over each link; by default as the network
-                has it.
+            pool: most connections of a session over each link; by default the network's.
         """
         self.network = network
         self._place_of = {
@@ -82,13 +88,13 @@ class Traffic:
             for ends in [(link.a, link.b)]
             for side in (0, 1)
         }
-        self._records = records(network, max(FEW, len(network.links)), idle(FEW))
+        self._records = traffic_records(network, max(FEW, len(network.links)), idle_transfers(FEW))
         if pool is not None:
             self._records.links["pool"] = pool
         self._free = list(range(FEW))
         self._order = 0
         self._waiting = 0
-        self.advance(0.0, 0.0)  # whoever keeps real time does not wait for the kernel to be loaded
+        self.advance(0.0, 0.0)  # load the kernel now: a run in real time must not wait for it later
 
     def send(
         self,
@@ -103,17 +109,17 @@ class Traffic:
         available: int | None = None,
         stream: bool = False,
     ) -> int:
-        """Put a message on a link.
+        """Send a message over a link.
 
         Args:
-            pair: whose message it is; a message prefers the connection that its pair's last took.
-            session: whose connections may carry it.
-            exclusive: the connection is the pair's alone until ``release``.
-            available: bytes of it that are there; all of them by default.
-            stream: whether parts of it are told of, too.
+            pair: number of its pair of ends; a message prefers the connection of the pair's last.
+            session: session whose connections may carry it.
+            exclusive: whether the connection is the pair's alone until ``release``.
+            available: number of its bytes that can be sent; all by default.
+            stream: whether arrivals of parts of it are reported, too.
 
         Returns:
-            A number that its arrival is told by.
+            Its number, which identifies it in ``Arrival``.
         """
         if not self._free:
             self._grow()
@@ -128,33 +134,32 @@ class Traffic:
         t["given"] = now_ms
         t["order"] = self._order
         self._order += 1
-        found = kernel().place(*self._records, number, float(now_ms))
+        found = compiled_kernel().place(*self._records, number, float(now_ms))
         if found == -2:
             self._more_connections()
-            found = kernel().place(*self._records, number, float(now_ms))
+            found = compiled_kernel().place(*self._records, number, float(now_ms))
         self._waiting += found < 0
         return number
 
-    def more(self, number: int, now_ms: float, size: int) -> None:
-        """``size`` more bytes of a message are there to be sent."""
+    def extend(self, number: int, now_ms: float, size: int) -> None:
+        """Make ``size`` more bytes of a message available for sending."""
         self._records.transfers[number]["given"] = now_ms
-        kernel().extend(*self._records, number, float(now_ms), size)
+        compiled_kernel().extend(*self._records, number, float(now_ms), size)
 
     def advance(self, now_ms: float, until_ms: float) -> Arrival | None:
-        """Let time pass up to ``until_ms``, or to the next arrival if that is sooner."""
+        """Advance time to ``until_ms``, or to the next arrival if that is sooner; return that."""
         # A whole number is another type, for which everything would be compiled once more.
-        found, at = kernel().advance(
+        found, at = compiled_kernel().advance(
             *self._records, self._waiting > 0, float(now_ms), float(until_ms)
         )
         if found < 0:
             return None
         c = self._records.connections[found]
-        size, total = int(c["told_bytes"]), int(c["told_size"])
-        return Arrival(int(c["told_number"]), at, size, size == total, bool(c["told_failed"]))
+        size, total = int(c["arrival_bytes"]), int(c["arrival_size"])
+        return Arrival(int(c["arrival_number"]), at, size, size == total, bool(c["arrival_failed"]))
 
-    def finish(self, number: int) -> Transfer:
-        """What became of a message that is whole at the other end, or failed; its number is free
-        again."""
+    def take_transfer(self, number: int) -> Transfer:
+        """Return the transfer of a message that has arrived or failed, and free its number."""
         t = self._records.transfers[number]
         self._free.append(number)
         return Transfer(
@@ -174,28 +179,28 @@ class Traffic:
         )
 
     def release(self, pair: int, now_ms: float) -> None:
-        """An exchange is over: others may have its connection."""
-        kernel().release(*self._records, pair, float(now_ms))
+        """Release the connection of an exchange that is over."""
+        compiled_kernel().release(*self._records, pair, float(now_ms))
 
-    def forget(self, session: int) -> None:
-        """A session is over: its connections are closed."""
-        kernel().forget(*self._records, session)
+    def close_session(self, session: int) -> None:
+        """Close the connections of a session that is over."""
+        compiled_kernel().close_session(*self._records, session)
 
-    def save(self, into: State | None = None) -> State:
-        """What it is like now.
+    def save(self, into: TrafficState | None = None) -> TrafficState:
+        """Return a copy of the present state.
 
         Args:
-            into: an earlier state, which nobody needs any more.
+            into: earlier state to overwrite.
         """
         shapes = [each.shape for each in self._records]
         if into is None or [each.shape for each in into.records] != shapes:
-            into = State(state.Records(*(np.empty_like(each) for each in self._records)))
+            into = TrafficState(state.Records(*(np.empty_like(each) for each in self._records)))
         _copy(self._records, into.records)
         into.waiting = self._waiting
         return into
 
-    def restore(self, before: State) -> None:
-        """Let it be as it was; nothing may have been sent since."""
+    def restore(self, before: TrafficState) -> None:
+        """Restore a saved state; no message may have been sent since."""
         _copy(before.records, self._records)
         self._waiting = before.waiting
 
@@ -203,7 +208,7 @@ class Traffic:
 
     def _grow(self) -> None:
         have = len(self._records.transfers)
-        more = np.concatenate([self._records.transfers, idle(have)])
+        more = np.concatenate([self._records.transfers, idle_transfers(have)])
         self._records = self._records._replace(transfers=more)
         self._free = list(range(have, 2 * have))
 
@@ -213,9 +218,9 @@ class Traffic:
 
 
 def with_more_connections(network: Network, have: state.Records, room: int) -> state.Records:
-    """The same, with room for so many connections."""
+    """Return the records with room for ``room`` connections."""
     count = int(have.pool["used"][0])
-    made = records(network, room, have.transfers)
+    made = traffic_records(network, room, have.transfers)
     _bytes(made.connections)[:count] = _bytes(have.connections)[:count]
     made.heads[:count] = have.heads[:count]
     made.pool["used"], made.pool["spare"] = have.pool["used"], have.pool["spare"]
@@ -228,7 +233,7 @@ def with_more_connections(network: Network, have: state.Records, room: int) -> s
 
 
 def _copy(source: state.Records, target: state.Records) -> None:
-    kernel().copy(
+    compiled_kernel().copy(
         source.connections,
         _bytes(source.connections),
         target.connections,
@@ -240,28 +245,30 @@ def _copy(source: state.Records, target: state.Records) -> None:
 
 
 def _bytes(records: NDArray[Any]) -> NDArray[np.uint8]:
-    """A row for each record."""
+    """Return the records as bytes, a row for each."""
     return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
 
 
-def records(network: Network, count: int, transfers: NDArray[Any]) -> state.Records:
-    """Records for ``count`` connections at most, and for the transfers."""
+def traffic_records(network: Network, count: int, transfers: NDArray[Any]) -> state.Records:
+    """Return the records of traffic, with room for ``count`` connections."""
     heads = np.zeros(count, state.HEAD)
     heads["link"] = -1
     times = np.full(2 << (count - 1).bit_length(), math.inf)
     pool = np.array([(0, -1, len(times) // 2, 0)], state.POOL)
-    return state.Records(connections(network, count), heads, times, pool, links(network), transfers)
+    return state.Records(
+        connection_records(network, count), heads, times, pool, link_records(network), transfers
+    )
 
 
-def idle(count: int) -> NDArray[Any]:
-    """Records for ``count`` messages, none of them under way."""
+def idle_transfers(count: int) -> NDArray[Any]:
+    """Return records of ``count`` transfers, none of them under way."""
     transfers = np.zeros(count, state.TRANSFER)
     transfers["connection"] = -2
     return transfers
 
 
-def links(network: Network) -> NDArray[Any]:
-    """The links of a network for the kernel."""
+def link_records(network: Network) -> NDArray[Any]:
+    """Return the records of a network's links."""
     records = np.zeros(len(network.links), state.LINK)
     connection = network.connection
     for record, link in zip(records, network.links, strict=True):
@@ -292,20 +299,20 @@ def links(network: Network) -> NDArray[Any]:
 
 
 def wire_bytes(connection: Connection, size: int) -> int:
-    """A message of ``size`` bytes, and the request or answer around it, with all headers."""
+    """Return the bytes on the wire of a message with HTTP, TLS, TCP and IP headers."""
     payload = size + connection.overhead_bytes
     return payload + max(1, -(-payload // state.SEGMENT_BYTES)) * HEADER_BYTES[connection.profile]
 
 
-def connections(network: Network, count: int) -> NDArray[Any]:
-    """Records for ``count`` connections, none of them in use."""
+def connection_records(network: Network, count: int) -> NDArray[Any]:
+    """Return records of ``count`` connections, none of them in use."""
     made = _sparse(count, state.CONNECTION)
-    settle(made, network.connection)
+    write_settings(made, network.connection)
     return made
 
 
 def _sparse(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Zeros for which the machine gives memory where something is written, and not around it."""
+    """Return zeros whose memory is committed page by page, only where it is written."""
     size = max(1, count * dtype.itemsize)
     if not hasattr(mmap, "MADV_NOHUGEPAGE"):  # no Linux
         return np.zeros(count, dtype)
@@ -315,7 +322,7 @@ def _sparse(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.frombuffer(memory, dtype, count)
 
 
-def settle(records: NDArray[Any], connection: Connection) -> None:
+def write_settings(records: NDArray[Any], connection: Connection) -> None:
     """Write the settings of connections into their records."""
     linux = connection.profile == "linux"
     records["linux"] = linux
@@ -325,7 +332,7 @@ def settle(records: NDArray[Any], connection: Connection) -> None:
     records["header"] = HEADER_BYTES[connection.profile]
     records["syn_bytes"] = SYN_BYTES[connection.profile]
     records["min_rto"] = MIN_RTO_MS
-    records["delack"] = DELAYED_ACK_MS
+    records["delack_timeout"] = DELAYED_ACK_MS
     records["idle_restart"] = connection.slow_start_after_idle
     flights = connection.tls_flights
     records["flights"] = len(flights)

@@ -1,12 +1,12 @@
-"""How the endpoints of a link carry messages: the settings of their connections, and one transfer.
+"""Transport settings of a network's connections, and the parts of one transfer's time.
 
-What a message goes through is simulated segment by segment (``mpcsim.sim.network.tcp``): handshakes
-with their bytes, slow start and congestion avoidance, delayed acknowledgements, losses and what
-Linux (or ns-3) does about them, and connections that remember all that from one message to the
-next. ``traffic`` carries messages; this module says how.
+Messages are simulated segment by segment (``mpcsim.sim.network.tcp``): handshakes with their bytes,
+slow start and congestion avoidance, delayed acknowledgements, loss recovery as in Linux or ns-3,
+and connections that keep this state from one message to the next. ``traffic`` carries messages;
+this module has its settings.
 
-A site in the middle forwards whole messages, or (``forwarding="stream"``) what it has of one, each
-segment's bytes as they come in order.
+A site in the middle forwards whole messages, or (``forwarding="stream"``) each segment's bytes as
+they arrive in order.
 
 All times are milliseconds.
 """
@@ -28,20 +28,20 @@ __all__ = [
     "Draws",
     "Transfer",
     "check_forwarding",
-    "whole",
+    "is_whole_number",
 ]
 
 FORWARDING: Final = ("store", "stream")
-"""What a site in the middle may do with messages."""
+"""Modes in which a site in the middle forwards messages."""
 PROFILES: Final = ("linux", "ns3")
-"""Whose TCP: Linux 6's, or that of ns-3 3.37 as it comes."""
+"""Implementations of TCP: Linux 6, or ns-3 3.37 with its defaults."""
 CONGESTION: Final = ("cubic", "reno")
-"""Algorithms: CUBIC (RFC 9438) is Linux's default. BBR is left out: it needs pacing and long
-transfers, and a short message hardly leaves its start-up."""
+"""Congestion control: CUBIC (RFC 9438), Linux's default, or Reno (RFC 5681). BBR is left out: it
+needs pacing and long transfers, and a short message hardly leaves its start-up."""
 HTTP: Final = ("1.1", "2")
 MOST_CONNECTIONS: Final = 256
 MAX_WINDOW: Final = 511
-"""Segments under way in one direction of a connection, at most: 740 kB."""
+"""Most segments in flight in one direction of a connection: 740 kB."""
 
 TLS_FLIGHTS: Final = {
     (1, False): (252, 2024, 80),
@@ -56,45 +56,46 @@ whether a session is resumed. Sizes as OpenSSL 3 has them with a chain of two P-
 
 @dataclass(frozen=True)
 class Connection:
-    """How the endpoints of a link keep their connections."""
+    """Settings of the connections over a network's links."""
 
     cold: bool = False
-    """True: every session opens its connections anew. A session is a run of the engine, or a call
-    of the service's REST API."""
+    """Whether every session opens new connections. A session is a run of the engine, or a call of
+    the service's REST API."""
     tls_round_trips: int = 1
-    """1 for TLS 1.3, 2 for TLS 1.2, 0 without."""
+    """Round trips of the TLS handshake: 1 for TLS 1.3, 2 for TLS 1.2, 0 without TLS."""
     overhead_bytes: int = 300
-    """HTTP header and TLS record around each message."""
+    """Bytes of HTTP headers and TLS record around each message."""
     initial_window: int = 10
-    """Segments that may leave before the first acknowledgement: 10 in RFC 6928 and in Linux (``ip
-    route change ... initcwnd``)."""
+    """Initial congestion window in segments: 10 in RFC 6928 and in Linux (``ip route change ...
+    initcwnd``)."""
     slow_start_after_idle: bool = True
-    """A connection that was idle for longer than its retransmission timeout halves its window for
-    each timeout of the pause, down to the initial one (RFC 5681, section 4.1; Linux's
+    """Whether a connection that was idle for longer than its retransmission timeout halves its
+    window for each timeout of the pause, down to the initial one (RFC 5681, section 4.1; Linux's
     ``net.ipv4.tcp_slow_start_after_idle``). The profile ``ns3`` never does."""
     forwarding: str = "store"
-    """What a site in the middle (the gateway) does: ``store`` messages and forward them once they
-    are whole, or ``stream``: forward what it has of one."""
+    """Forwarding at a site in the middle (the gateway): ``store`` messages and forward them once
+    they are whole, or ``stream`` bytes as they arrive."""
     profile: str = "linux"
-    """``linux``: RACK-TLP (RFC 8985), the floor of 200 ms under the variance part of the timeout,
-    restart after idle, F-RTO, quick acknowledgements at first. ``ns3``: duplicate acknowledgements
-    and RFC 6675, the floor under the whole timeout, RFC 6937 with ns-3's rules; no probe, no
-    restart. Loss-free both give the same but for ns-3's 2 bytes of framing. The second exchange of
-    10 kB and 50 kB over 50 ms takes 201 ms (``linux``) and 229 ms (``ns3``) on average with CUBIC
-    at 1 % loss, 224 and 244 with Reno; at 2 % 279 and 339, 329 and 371."""
+    """Implementation of TCP. ``linux``: RACK-TLP (RFC 8985), the floor of 200 ms under the variance
+    part of the timeout, restart after idle, F-RTO, quick acknowledgements at first. ``ns3``:
+    duplicate acknowledgements and RFC 6675, the floor under the whole timeout, RFC 6937 with ns-3's
+    rules; no probe, no restart. Loss-free both give the same but for ns-3's 2 bytes of framing. The
+    second exchange of 10 kB and 50 kB over 50 ms takes 201 ms (``linux``) and 229 ms (``ns3``) on
+    average with CUBIC at 1 % loss, 224 and 244 with Reno; at 2 % 279 and 339, 329 and 371."""
     congestion: str = "cubic"
-    """``cubic`` or ``reno``."""
+    """Congestion control: ``cubic`` or ``reno``."""
     http: str = "1.1"
-    """``1.1``: a pool of connections over each link; ``2``: one connection, on which a message
-    that waits for a lost segment holds up those behind it."""
+    """Version of HTTP. ``1.1``: a pool of connections over each link; ``2``: one connection, with
+    head-of-line blocking: a message that waits for a lost segment delays those behind it."""
     pool: int = 8
-    """Connections that a session may have over one link (HTTP/1.1); a message that finds all of
-    them taken waits."""
+    """Most connections of a session over one link (HTTP/1.1); a message that finds all of them busy
+    waits."""
     resumption: bool = False
-    """TLS resumes an earlier session: no certificates in the handshake, and with TLS 1.2 one round
-    trip instead of two."""
+    """Whether TLS resumes an earlier session: no certificates in the handshake, and with TLS 1.2
+    one round trip instead of two."""
     early_data: bool = False
-    """TLS 1.3 sends the first message along with the first flight (0-RTT); needs ``resumption``."""
+    """Whether TLS 1.3 sends the first message with the first flight (0-RTT); needs
+    ``resumption``."""
 
     def __post_init__(self) -> None:
         check_forwarding("connection forwarding", self.forwarding)
@@ -103,16 +104,16 @@ class Connection:
                 raise UsageError(unknown(f"connection {name}", str(value), known))
         if self.tls_round_trips not in (0, 1, 2):
             raise UsageError(f"connection tls_round_trips is {self.tls_round_trips}: 0, 1 or 2")
-        if not whole(self.overhead_bytes, 0):
+        if not is_whole_number(self.overhead_bytes, 0):
             raise UsageError(
                 f"connection overhead_bytes is {self.overhead_bytes}: not a whole number from 0 on"
             )
-        if not whole(self.initial_window, 1) or self.initial_window > MAX_WINDOW:
+        if not is_whole_number(self.initial_window, 1) or self.initial_window > MAX_WINDOW:
             raise UsageError(
                 f"connection initial_window is {self.initial_window}: not a whole number of "
                 f"segments from 1 to {MAX_WINDOW}"
             )
-        if not whole(self.pool, 1) or self.pool > MOST_CONNECTIONS:
+        if not is_whole_number(self.pool, 1) or self.pool > MOST_CONNECTIONS:
             raise UsageError(
                 f"connection pool is {self.pool}: not a whole number of connections from 1 to "
                 f"{MOST_CONNECTIONS}"
@@ -139,42 +140,43 @@ class Connection:
 
 
 class Draws(NamedTuple):
-    """The random part of one transfer."""
+    """Random draws of one transfer."""
 
     forward_ms: float
     """One-way latency of the message."""
     backward_ms: float
     """One-way latency of its acknowledgements."""
     key: int = 0
-    """Which of its segments get lost follows from it; from 0 to 2^64 - 1."""
+    """Key that determines the lost segments; from 0 to 2^64 - 1."""
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """Where the time of one transfer went; the parts add up to ``arrived_ms - given_ms``."""
+    """Time of one transfer by part; the parts add up to ``arrived_ms - given_ms``."""
 
     given_ms: float
-    """The message was handed to the connection."""
+    """Time when the message was passed to the connection."""
     arrived_ms: float
-    """Its last byte reached the other end."""
+    """Time when its last byte reached the other end."""
     queueing_ms: float
-    """Behind earlier messages: for a connection, at the sender, or to arrive in order."""
+    """Waiting behind earlier messages: for a connection, at the sender, or to arrive in order."""
     handshake_ms: float
     window_ms: float
     """Waiting for acknowledgements: slow start, or a window that losses have made small."""
     transmission_ms: float
     propagation_ms: float
     recovery_ms: float
-    """Waiting for what was lost to be sent again."""
+    """Waiting for retransmissions of lost segments."""
 
 
-def whole(value: object, least: int) -> bool:
-    """Whether something that claims to be a count is a whole number, and large enough."""
+def is_whole_number(value: object, least: int) -> bool:
+    """Return whether a value is a whole number of at least ``least``."""
     return isinstance(value, Integral) and int(value) >= least
 
 
 def check_forwarding(what: str, value: object) -> None:
-    """
+    """Refuse an unknown mode of forwarding.
+
     Raises:
         UsageError: it is none of ``FORWARDING``.
     """

@@ -1,24 +1,28 @@
-"""Monte Carlo by replay: the timing of a run or a call, a million times, without its cryptography.
+"""Monte Carlo simulation of completion times: a run's message graph, replayed without cryptography.
 
-``steps`` is what is replayed; ``plan`` lays it out on a network, ``course`` is the compiled order
-of events, ``chunk`` works out the times of some thousand samples, ``tally`` their critical paths;
-``fitted`` is the quick way that is not exact; ``many`` is for more samples than one keeps;
-``results`` is what comes out. ``graph`` is the front door.
+Model: the graph of messages and steps is fixed (``graph.record``, ``calls``); latencies and losses
+of each sample are drawn anew, and discrete-event simulation over the compiled TCP kernel gives the
+times, bit by bit those of the engine. Assumed: what is sent does not depend on the network, and
+computation takes declared times. Left out: faults, parties that share a core, and what earlier
+calls leave on a connection.
 
-All times are milliseconds.
+``graph`` is the entry point. ``plan`` lays a graph out on a network; ``kernels.replay_loop``
+simulates samples; ``chunk`` runs some thousand of them, ``critical_path_totals`` adds up their
+critical paths; ``fitted`` is faster and approximate; ``parallel_replay`` uses all cores and
+quantile sketches; ``results`` has the distributions. All times are milliseconds.
 """
 
 from mpcsim.sim.replay.graph import MessageGraph, record
 from mpcsim.sim.replay.kernels.draws import ArraySource, DrawTable
 from mpcsim.sim.replay.results import (
     Approximation,
+    CompletionTimes,
     Distribution,
     Explanation,
-    Finishes,
+    PathShare,
     Replay,
-    Share,
 )
-from mpcsim.sim.replay.steps import Packet, Step
+from mpcsim.sim.replay.steps import GraphMessage, Step
 
 __all__ = [
     "Approximation",
@@ -26,11 +30,11 @@ __all__ = [
     "Distribution",
     "DrawTable",
     "Explanation",
-    "Finishes",
+    "CompletionTimes",
     "MessageGraph",
-    "Packet",
+    "GraphMessage",
     "Replay",
-    "Share",
+    "PathShare",
     "Step",
     "record",
 ]

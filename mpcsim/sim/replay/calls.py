@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from mpcsim.carrier import End
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, ROLES, PartyId
+from mpcsim.link_transport import Endpoint
 from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.network.service_paths import DeliveredMessage
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import Connection
-from mpcsim.sim.network.ways import Carried
 from mpcsim.sim.replay.graph import MessageGraph
-from mpcsim.sim.replay.steps import GATEWAY, NO_TIMEOUTS, Packet, Step, Timeouts
+from mpcsim.sim.replay.steps import GATEWAY, NO_TIMEOUTS, GraphMessage, Step, Timeouts
 
 RUNS: Final = 24
 """Each link is the slow one in some of them, with each of the others."""
@@ -41,25 +41,25 @@ IN_ORDER: Final = "2"
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedCall:
     """One call, since it began."""
 
     ended_ms: float
-    carried: Sequence[Carried]
+    messages: Sequence[DeliveredMessage]
 
 
-def network(run: int) -> Network:
+def recording_network(run: int) -> Network:
     """Over what the call is made in run ``run``."""
     latencies = (LogNormal(FAR_MS if run >> bit & 1 else NEAR_MS, SPREAD) for bit in range(3))
     connection = Connection(initial_window=SEGMENTS, http=IN_ORDER)
     return Network.star(*latencies, mbit_per_s=1e9, connection=connection)
 
 
-class _Name(NamedTuple):
+class _MessageName(NamedTuple):
     """What a message is called in every run."""
 
-    asking: End
-    asked: End
+    asking: Endpoint
+    asked: Endpoint
     nth: int
     """Of the requests between these ends."""
     answer: bool
@@ -70,7 +70,9 @@ class _Times(NamedTuple):
     arrived: float
 
 
-def graph(name: str, runs: Sequence[Run], timeouts_s: Timeouts = NO_TIMEOUTS) -> MessageGraph:
+def build_graph(
+    name: str, runs: Sequence[RecordedCall], timeouts_s: Timeouts = NO_TIMEOUTS
+) -> MessageGraph:
     """The graph that gives every message of every run its time.
 
     Args:
@@ -80,7 +82,7 @@ def graph(name: str, runs: Sequence[Run], timeouts_s: Timeouts = NO_TIMEOUTS) ->
         UsageError: there is none: the call sends other messages now and then, or something else
             than the messages of the call decides when they are sent.
     """
-    named = [_named(name, run) for run in runs]
+    named = [_messages_by_name(name, run) for run in runs]
     first = named[0]
     if any(other.keys() != first.keys() for other in named):
         counts = sorted({len(other) for other in named})
@@ -94,10 +96,12 @@ def graph(name: str, runs: Sequence[Run], timeouts_s: Timeouts = NO_TIMEOUTS) ->
     order = sorted(first, key=lambda each: times[0][each].given)
     numbers = {each: number for number, each in enumerate(order)}
     needs = {
-        each: _needs(f"{name}: {_shown(each)}", [run[each].given for run in times], times)
+        each: _needed_messages(
+            f"{name}: {_display_name(each)}", [run[each].given for run in times], times
+        )
         for each in order
     }
-    last = _needs(f"{name}: its end", [run.ended_ms for run in runs], times)
+    last = _needed_messages(f"{name}: its end", [run.ended_ms for run in runs], times)
     groups: dict[tuple[PartyId, tuple[int, ...]], list[int]] = {}
     for each in order:
         waits_for = tuple(sorted(numbers[need] for need in needs[each]))
@@ -108,16 +112,16 @@ def graph(name: str, runs: Sequence[Run], timeouts_s: Timeouts = NO_TIMEOUTS) ->
     for at, ((place, waits_for), sends) in enumerate(groups.items()):
         counts_of[place] += 1
         step_of |= dict.fromkeys(sends, at)
-        label = f"{_place(place)} {counts_of[place]}"
+        label = f"{_place_name(place)} {counts_of[place]}"
         steps.append(Step(place, "rest", counts_of[place], label, waits_for, tuple(sends)))
     ends = tuple(sorted(numbers[need] for need in last))
     steps.append(Step(CLIENT, "rest", counts_of[CLIENT] + 1, "client done", ends, ()))
-    exchanges: dict[tuple[End, End, int], int] = {}
+    exchanges: dict[tuple[Endpoint, Endpoint, int], int] = {}
     packets = tuple(
-        Packet(
-            _shown(each),
+        GraphMessage(
+            _display_name(each),
             _sender(each),
-            _at(each.asking if each.answer else each.asked),
+            _party_at(each.asking if each.answer else each.asked),
             first[each].size,
             step_of[numbers[each]],
             exchanges.setdefault(each[:3], len(exchanges)),
@@ -127,38 +131,38 @@ def graph(name: str, runs: Sequence[Run], timeouts_s: Timeouts = NO_TIMEOUTS) ->
     return MessageGraph(name, tuple(steps), packets, "rest", timeouts_s)
 
 
-def arrivals(name: str, run: Run) -> dict[str, float]:
+def arrival_times(name: str, run: RecordedCall) -> dict[str, float]:
     """When each message of a run arrived, by its name in the graph.
 
     Raises:
         UsageError: a request has more than one answer.
     """
-    return {_shown(each): c.arrived_ms for each, c in _named(name, run).items()}
+    return {_display_name(each): c.arrived_ms for each, c in _messages_by_name(name, run).items()}
 
 
-def _named(name: str, run: Run) -> dict[_Name, Carried]:
+def _messages_by_name(name: str, run: RecordedCall) -> dict[_MessageName, DeliveredMessage]:
     """Its messages by name; those after its end left out."""
-    found: dict[_Name, Carried] = {}
-    nth: Counter[tuple[End, End]] = Counter()
-    asking: dict[int, _Name] = {}
-    for carried in sorted(run.carried, key=lambda c: (c.exchange, c.given_ms)):
+    found: dict[_MessageName, DeliveredMessage] = {}
+    nth: Counter[tuple[Endpoint, Endpoint]] = Counter()
+    asking: dict[int, _MessageName] = {}
+    for carried in sorted(run.messages, key=lambda c: (c.exchange, c.given_ms)):
         request = asking.get(carried.exchange)
         if request is None:
             ends = carried.source, carried.target
-            request = asking[carried.exchange] = _Name(*ends, nth[ends], False)
+            request = asking[carried.exchange] = _MessageName(*ends, nth[ends], False)
             nth[ends] += 1
             found[request] = carried
         else:
             answer = request._replace(answer=True)
             if answer in found or carried.target != request.asking:
-                raise UsageError(f"{name}: {_shown(request)} has more than one answer")
+                raise UsageError(f"{name}: {_display_name(request)} has more than one answer")
             found[answer] = carried
     return {each: c for each, c in found.items() if c.given_ms < run.ended_ms - AT_ONCE}
 
 
-def _needs(
-    what: str, at: Sequence[float], times: Sequence[dict[_Name, _Times]]
-) -> frozenset[_Name]:
+def _needed_messages(
+    what: str, at: Sequence[float], times: Sequence[dict[_MessageName, _Times]]
+) -> frozenset[_MessageName]:
     """The messages of which the last to arrive came at that time, in every run."""
     if all(moment <= AT_ONCE for moment in at):
         return frozenset()
@@ -168,7 +172,7 @@ def _needs(
         for each in times[0]
         if all(run[each].arrived <= moment + AT_ONCE for moment, run in zip(at, times, strict=True))
     }
-    needs: set[_Name] = set()
+    needs: set[_MessageName] = set()
     for moment, run in zip(at, times, strict=True):
         last = {each for each in never_late if moment - run[each].arrived <= AT_ONCE}
         if not last:
@@ -180,28 +184,28 @@ def _needs(
     return frozenset(needs)
 
 
-def _sender(each: _Name) -> PartyId:
-    return _at(each.asked if each.answer else each.asking)
+def _sender(each: _MessageName) -> PartyId:
+    return _party_at(each.asked if each.answer else each.asking)
 
 
-def _at(end: End) -> PartyId:
+def _party_at(end: Endpoint) -> PartyId:
     return GATEWAY if end is None else end
 
 
-def _place(place: PartyId) -> str:
+def _place_name(place: PartyId) -> str:
     return "gateway" if place == GATEWAY else ROLES[place]
 
 
-def message_name(asking: End, asked: End, nth: int, *, answer: bool) -> str:
+def message_name(asking: Endpoint, asked: Endpoint, nth: int, *, answer: bool) -> str:
     """What a message of a call is called.
 
     Args:
         asking: who sent the request that it is, or is the answer to; ``asked``: who got that.
         nth: of the call's requests between these ends, from 0 on, in the order of their beginnings.
     """
-    ends = f"{_place(_at(asking))} → {_place(_at(asked))}"
+    ends = f"{_place_name(_party_at(asking))} → {_place_name(_party_at(asked))}"
     return f"{'answer to ' if answer else ''}request {nth + 1} {ends}"
 
 
-def _shown(each: _Name) -> str:
+def _display_name(each: _MessageName) -> str:
     return message_name(each.asking, each.asked, each.nth, answer=each.answer)

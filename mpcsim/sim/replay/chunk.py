@@ -67,7 +67,7 @@ def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> 
     for number, hop in enumerate(plan.hops):
         forward[number] = source(hop.key, hop.direction, "forward", samples)
         backward[number] = source(hop.key, hop.direction, "backward", samples)
-        if hop.direction.lossy:
+        if hop.direction.is_lossy:
             keys[number] = source(hop.key, hop.direction, "loss", samples)
     ends = np.empty((len(plan.parties), n))
     why = n if explain else 0
@@ -76,10 +76,10 @@ def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> 
     arrivals = np.zeros((len(plan.messages), why))
     parts = np.zeros((len(plan.hops), len(SIMULATED), why))
     from mpcsim.sim.replay.kernels import (
-        course,  # here, because it comes with half a second of numba
+        replay_loop,  # here, because it comes with half a second of numba
     )
 
-    course.run(
+    replay_loop.run(
         *plan.records,
         plan.step_records,
         plan.sends,

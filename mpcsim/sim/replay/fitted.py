@@ -22,7 +22,7 @@ import numpy as np
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay.chunk import Chunk, simulate
 from mpcsim.sim.replay.kernels.arrays import Drawn, Floats
-from mpcsim.sim.replay.kernels.draws import ArraySource, DrawTable, Sampled
+from mpcsim.sim.replay.kernels.draws import ArraySource, DrawTable, SampledDraws
 from mpcsim.sim.replay.plan import CHUNK, Plan
 from mpcsim.sim.replay.results import Approximation
 from mpcsim.sim.run.compute import Compute
@@ -40,7 +40,7 @@ TOLERANCE: Final = 0.05
 NEGLIGIBLE: Final = 1e-9
 
 
-class Fitted:
+class FittedTransfers:
     """Fitted transfers of a plan."""
 
     def __init__(self, plan: Plan, network: Network, compute: Compute, seed: int) -> None:
@@ -52,7 +52,7 @@ class Fitted:
         links = tuple(replace(link, loss=0.0, back_loss=None) for link in network.links)
         lossless = replace(network, links=links)
         clear = Plan(plan.steps, plan.messages, lossless, compute, plan.scope, plan.timeouts_s)
-        lossy = any(hop.direction.lossy for hop in plan.hops)
+        lossy = any(hop.direction.is_lossy for hop in plan.hops)
         without = _took(clear, draws, self.count) if lossy else took
         self._factors = np.zeros((hops, 3))
         self._rest = np.empty((self.count, hops))
@@ -72,7 +72,7 @@ class Fitted:
     def simulate(self, seed: int, number: int, count: int, purpose: str = "samples") -> Chunk:
         """As many samples as a chunk asks for."""
         plan = self._plan
-        source = Sampled(seed, number, purpose)
+        source = SampledDraws(seed, number, purpose)
         each = slice(0, count)
         there = np.empty((len(plan.hops), count))
         back = np.zeros((len(plan.hops), count))
@@ -82,9 +82,9 @@ class Fitted:
                 back[h] = source(hop.key, hop.direction, "backward", each)
         which = source.choices(self.count, count)
         ends = np.empty((len(plan.parties), count))
-        from mpcsim.sim.replay.kernels import fitted_course  # here, as ``chunk`` does it
+        from mpcsim.sim.replay.kernels import fitted_loop  # here, as ``chunk`` does it
 
-        fitted_course.run(
+        fitted_loop.run(
             plan.step_records,
             plan.sends,
             plan.needed_by,
@@ -101,13 +101,13 @@ class Fitted:
         )
         return Chunk.of(plan, ends)
 
-    def judge(self, seed: int, tolerance: float) -> Approximation:
+    def evaluate(self, seed: int, tolerance: float) -> Approximation:
         """Compare with simulated samples of other draws."""
         ours, theirs = np.empty(JUDGED), np.empty(JUDGED)
         for number in range(JUDGED // CHUNK):
             each = slice(number * CHUNK, (number + 1) * CHUNK)
             ours[each] = self.simulate(seed, number, CHUNK, "judged fit").finished
-            draws = Sampled(seed, number, "judged exact")
+            draws = SampledDraws(seed, number, "judged exact")
             theirs[each] = simulate(self._plan, draws, each, False).finished
         failed = [np.count_nonzero(np.isinf(times)) / JUDGED for times in (ours, theirs)]
         levels = (np.arange(JUDGED) + 0.5) / JUDGED
@@ -130,7 +130,7 @@ def _off(ours: float, theirs: float) -> float:
 
 def chunks(
     plan: Plan,
-    fitted: Fitted | None,
+    fitted: FittedTransfers | None,
     samples: range,
     *,
     seed: int,
@@ -149,7 +149,7 @@ def chunks(
         if fitted is not None:
             yield each, fitted.simulate(seed, number, each.stop - first)
         else:
-            yield each, simulate(plan, draws or Sampled(seed, number), each, explain)
+            yield each, simulate(plan, draws or SampledDraws(seed, number), each, explain)
 
 
 def _took(plan: Plan, draws: DrawTable, count: int) -> Floats:

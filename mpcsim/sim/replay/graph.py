@@ -37,14 +37,14 @@ from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Definition
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
-from mpcsim.sim.replay.fitted import TOLERANCE, Fitted, chunks
+from mpcsim.sim.network.transport import is_whole_number
+from mpcsim.sim.replay.critical_path_totals import CriticalPathTotals
+from mpcsim.sim.replay.fitted import TOLERANCE, FittedTransfers, chunks
 from mpcsim.sim.replay.kernels.draws import ArraySource
-from mpcsim.sim.replay.many import Job, work_out
+from mpcsim.sim.replay.parallel_replay import ReplayJob, replay_in_parallel
 from mpcsim.sim.replay.plan import Plan
 from mpcsim.sim.replay.results import Distribution, Replay
-from mpcsim.sim.replay.steps import NO_TIMEOUTS, Packet, Step, Timeouts
-from mpcsim.sim.replay.tally import Tally
+from mpcsim.sim.replay.steps import NO_TIMEOUTS, GraphMessage, Step, Timeouts
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Free
 from mpcsim.sim.trace import Trace
@@ -69,9 +69,9 @@ class MessageGraph:
     """What was run, e.g. ``sign secp256k1``."""
     steps: tuple[Step, ...]
     """In an order in which they can run; those of a party in the order in which they do run."""
-    messages: tuple[Packet, ...]
+    messages: tuple[GraphMessage, ...]
     scope: Scope = "protocol"
-    """Of a protocol (``record``), or of a call of the REST API (``calls.graph``)."""
+    """Of a protocol (``record``), or of a call of the REST API (``calls.build_graph``)."""
     timeouts_s: Timeouts = NO_TIMEOUTS
     """How long a call's node waits for the gateway, and the gateway for an MPC node; a call whose
     answer comes later has failed. A protocol has no time-outs; a service may have another MPC node
@@ -120,21 +120,21 @@ class MessageGraph:
         _check(samples, approximate, tolerance, explain=explain, draws=draws is not None)
         costs = costs or Free()
         plan = Plan(self.steps, self.messages, network, costs, self.scope, self.timeouts_s)
-        fitted = Fitted(plan, network, costs, seed) if approximate else None
-        judgement = fitted.judge(seed, tolerance) if fitted is not None else None
-        if judgement is not None and not judgement.used:
+        fitted = FittedTransfers(plan, network, costs, seed) if approximate else None
+        judgement = fitted.evaluate(seed, tolerance) if fitted is not None else None
+        if judgement is not None and not judgement.is_accepted:
             fitted = None
-        alike = plan.certain and draws is None
+        alike = plan.is_deterministic and draws is None
         finished = np.empty(samples)
         ends = {i: np.empty(samples) for i in self.parties} if parties else {}
-        tally = Tally(plan) if explain else None
+        totals = CriticalPathTotals(plan) if explain else None
         every = range(1 if alike else samples)
         for at, run in chunks(plan, fitted, every, seed=seed, explain=explain, draws=draws):
             finished[at] = run.finished
             for i, kept in ends.items():
                 kept[at] = run.ends[i]
-            if tally is not None:
-                tally.add(run)
+            if totals is not None:
+                totals.add(run)
         if alike:
             for kept in (finished, *ends.values()):
                 kept[:] = kept[0]
@@ -145,7 +145,7 @@ class MessageGraph:
             seed,
             finished,
             ends,
-            tally.explanation() if tally is not None else None,
+            totals.explanation() if totals is not None else None,
             judgement,
             self.scope,
         )
@@ -160,9 +160,10 @@ class MessageGraph:
         progress: Callable[[float], None] = lambda part: None,
         **options: Unpack[ReplayOptions],
     ) -> Distribution:
-        """The samples that ``replay`` has, on all cores, and none of them kept: percentiles are
-        within 0.1 % of theirs (``mpcsim.sim.statistics.sketch``), and memory does not grow with the
-        samples.
+        """Replay on all cores, keeping quantile sketches in place of samples.
+
+        Samples are those of ``replay``; percentiles are within 0.1 % of theirs
+        (``mpcsim.sim.statistics.quantile_sketch``), and memory does not grow with the samples.
 
         The result does not depend on how many processes work on it. By default there is one for
         each core; they are fresh ones, so a script needs ``if __name__ == "__main__":`` around the
@@ -188,7 +189,7 @@ class MessageGraph:
         tolerance = options.get("tolerance", TOLERANCE)
         _check(samples, approximate, tolerance, explain=explain)
         costs = options.get("costs") or Free()
-        job = Job(
+        job = ReplayJob(
             self.steps,
             self.messages,
             self.scope,
@@ -202,7 +203,7 @@ class MessageGraph:
             approximate=approximate,
             tolerance=tolerance,
         )
-        found, approximation = work_out(job, executor, progress)
+        found, approximation = replay_in_parallel(job, executor, progress)
         return Distribution(
             self.name,
             network.name,
@@ -210,7 +211,7 @@ class MessageGraph:
             seed,
             found.finished,
             found.parties,
-            found.tally.explanation() if found.tally is not None else None,
+            found.totals.explanation() if found.totals is not None else None,
             approximation,
             self.scope,
             found.failed,
@@ -230,7 +231,7 @@ def _check(samples: int, approximate: bool, tolerance: float, **more: bool) -> N
         raise UsageError(f"tolerance is {tolerance}: not above 0, or not finite")
     if tolerance != TOLERANCE and not approximate:
         raise UsageError(f"tolerance is {tolerance}: it is that of approximate, which is not asked")
-    if not whole(samples, 1):
+    if not is_whole_number(samples, 1):
         raise UsageError(f"samples is {samples}: not a whole number from 1 on")
     for name, asked in more.items():
         if approximate and asked:
@@ -297,7 +298,9 @@ def record(trace: Trace, definition: Definition[Any, Any] | None = None) -> Mess
             )
         arrived[message.sender] = number
         outbound.setdefault(step, []).append(number)
-        packets.append(Packet(message.kind, message.sender, message.receiver, message.size, step))
+        packets.append(
+            GraphMessage(message.kind, message.sender, message.receiver, message.size, step)
+        )
     kinds = {r.number: [kind.__name__ for kind in r.needs] for r in definition.rounds}
     steps = []
     for number, work in enumerate(works):

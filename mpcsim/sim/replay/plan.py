@@ -11,16 +11,16 @@ from typing import Final
 
 import numpy as np
 
-from mpcsim.carrier import End
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, PartyId
+from mpcsim.link_transport import Endpoint
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import Constant
+from mpcsim.sim.network.service_paths import service_paths
 from mpcsim.sim.network.topology import Direction, Network
-from mpcsim.sim.network.traffic import idle, records
-from mpcsim.sim.network.ways import ways
+from mpcsim.sim.network.traffic import idle_transfers, traffic_records
 from mpcsim.sim.replay.records import EVENT, FLOW, HOP, MESSAGE, STEP
-from mpcsim.sim.replay.steps import GATEWAY, Packet, Step, Timeouts
+from mpcsim.sim.replay.steps import GATEWAY, GraphMessage, Step, Timeouts
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Declared, Free, RoundWork
 from mpcsim.sim.traces.records import Scope
@@ -48,7 +48,7 @@ class Plan:
     def __init__(
         self,
         steps: tuple[Step, ...],
-        messages: tuple[Packet, ...],
+        messages: tuple[GraphMessage, ...],
         network: Network,
         compute: Compute,
         scope: Scope,
@@ -87,11 +87,11 @@ class Plan:
         self._write(network)
 
     @property
-    def certain(self) -> bool:
+    def is_deterministic(self) -> bool:
         """Whether all samples are alike: nothing is drawn."""
-        ways = {hop.direction for hop in self.hops}
-        latencies = {latency for way in ways for latency in (way.forward, way.backward)}
-        return not any(way.lossy for way in ways) and all(
+        directions = {hop.direction for hop in self.hops}
+        latencies = {latency for each in directions for latency in (each.forward, each.backward)}
+        return not any(each.is_lossy for each in directions) and all(
             isinstance(latency, Constant) for latency in latencies
         )
 
@@ -180,7 +180,7 @@ class Plan:
         self.hop_records = np.array(rows, HOP)
         self.flow_records = np.zeros(len(slots), FLOW)
         self.event_records = np.zeros(len(rows) + len(self.messages) + 1, EVENT)
-        transfers = idle(len(rows))
+        transfers = idle_transfers(len(rows))
         for name in ("link", "side", "pair", "size"):
             transfers[name] = self.hop_records[name]
         transfers["available"] = transfers["size"]
@@ -188,7 +188,7 @@ class Plan:
         carried = np.bincount(self.hop_records["link"], minlength=len(network.links))
         most = np.minimum(carried, 1 if self.connection.http == "2" else self.connection.pool)
         self.may_wait = bool((carried > most).any())
-        self.records = records(network, max(1, int(most.sum())), transfers)
+        self.records = traffic_records(network, max(1, int(most.sum())), transfers)
 
     def _pairs(self) -> list[int]:
         """Whose connection each message prefers: that of its two parties, or of its exchange."""
@@ -204,15 +204,15 @@ Route = list[tuple[Direction, float]]
 
 
 def _routes(
-    network: Network, messages: tuple[Packet, ...], call: bool
+    network: Network, messages: tuple[GraphMessage, ...], call: bool
 ) -> dict[tuple[PartyId, PartyId], Route]:
     """How messages of each sender go to each receiver."""
     routes: dict[tuple[PartyId, PartyId], Route] = {}
-    way_of = ways(network) if call else {}
+    path_of = service_paths(network) if call else {}
     for flow in {(packet.sender, packet.receiver) for packet in messages}:
         if call:
-            way = way_of.get((_end(flow[0]), _end(flow[1])))
-            routes[flow] = [] if way is None else [way]
+            path = path_of.get((_end(flow[0]), _end(flow[1])))
+            routes[flow] = [] if path is None else [path]
         else:
             route = network.route(*flow)
             service = [network.sites[direction.target].service_ms for direction in route[:-1]]
@@ -220,7 +220,7 @@ def _routes(
     return routes
 
 
-def _end(place: PartyId) -> End:
+def _end(place: PartyId) -> Endpoint:
     return None if place == GATEWAY else place
 
 

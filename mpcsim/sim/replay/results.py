@@ -17,7 +17,7 @@ import numpy as np
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.kernels.arrays import Floats
-from mpcsim.sim.statistics.sketch import ERROR, Sketch
+from mpcsim.sim.statistics.quantile_sketch import ERROR, QuantileSketch
 from mpcsim.sim.traces.records import Scope
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ CURVE_POINTS: Final = 10_001
 
 
 @dataclass(frozen=True)
-class Share:
+class PathShare:
     """What something has to do with the critical path."""
 
     probability: float
@@ -43,13 +43,13 @@ class Explanation:
 
     split_ms: Mapping[str, float]
     """Mean time by ``PARTS``; adds up to the mean finishing time."""
-    links: Mapping[str, Share]
+    links: Mapping[str, PathShare]
     """By direction of a link, e.g. ``client → gateway``; without the service at its end."""
-    parties: Mapping[PartyId, Share]
+    parties: Mapping[PartyId, PathShare]
     """Parties that a path passes through, with their computation on it."""
     last: Mapping[PartyId, float]
     """Share of the samples in which this party finishes last (the first of several)."""
-    made_of: Mapping[str, Mapping[str, float]]
+    link_split_ms: Mapping[str, Mapping[str, float]]
     """Of each direction in ``links`` its mean time by ``PARTS``; only what took any."""
 
     def plot(self) -> Chart:
@@ -63,7 +63,7 @@ class Explanation:
         computing = {i: f"party {i} computes" for i, of in self.parties.items() if of.mean_ms}
         shares = dict(self.links) | {name: self.parties[i] for i, name in computing.items()}
         shown = {name: share for name, share in shares.items() if share.probability}
-        return figures.ranked(
+        return figures.ranked_bars(
             {name: share.mean_ms for name, share in shown.items()},
             notes={
                 name: f"{share.mean_ms:,.1f} ms, on {share.probability:.1%} of the paths"
@@ -92,21 +92,25 @@ class Approximation:
     """Largest relative difference at a percentile with which it is used."""
 
     @property
-    def used(self) -> bool:
+    def is_accepted(self) -> bool:
         """Whether it is near enough; otherwise every transfer was simulated."""
         return all(abs(error) <= self.tolerance for error in self.errors.values())
 
     def __str__(self) -> str:
         at = ", ".join(f"p{percent:g} by {error:+.1%}" for percent, error in self.errors.items())
         return (
-            f"approximate{'' if self.used else ' refused'} (fitted to {self.simulated:,} samples): "
-            f"beside {self.judged:,} others the mean is off by {self.mean:+.2%}, {at}, Wasserstein "
-            f"distance {self.wasserstein:.2%}"
-            + ("" if self.used else f"; over {self.tolerance:.0%}, so every transfer is simulated")
+            f"approximate{'' if self.is_accepted else ' refused'} (fitted to {self.simulated:,} "
+            f"samples): beside {self.judged:,} others the mean is off by {self.mean:+.2%}, {at}, "
+            f"Wasserstein distance {self.wasserstein:.2%}"
+            + (
+                ""
+                if self.is_accepted
+                else f"; over {self.tolerance:.0%}, so every transfer is simulated"
+            )
         )
 
 
-class Finishes(ABC):
+class CompletionTimes(ABC):
     """When many runs finished, however that is kept: what can be asked of it."""
 
     name: str
@@ -144,7 +148,7 @@ class Finishes(ABC):
         """The times within which these shares of the runs that do not fail finish."""
 
     @abstractmethod
-    def within(self, ms: float) -> float:
+    def share_within(self, ms: float) -> float:
         """Share of all runs that finish within so many milliseconds."""
 
     @abstractmethod
@@ -199,7 +203,7 @@ class Finishes(ABC):
 
         over = f" over {self.network}" if self.network else ""
         title = f"{self.name}{over}, {self.samples:,} samples, scope {self.scope}"
-        return figures.tails({title: {"": self.curve()}})
+        return figures.tail_plot({title: {"": self.curve()}})
 
     def notes(self) -> list[str]:
         """What one must know of the times."""
@@ -239,7 +243,7 @@ class Finishes(ABC):
 
 
 @dataclass(frozen=True)
-class Replay(Finishes):
+class Replay(CompletionTimes):
     """Finishing times of many runs, one by one."""
 
     name: str
@@ -282,7 +286,7 @@ class Replay(Finishes):
         found: Floats = np.quantile(self.answered_ms, shares)
         return found
 
-    def within(self, ms: float) -> float:
+    def share_within(self, ms: float) -> float:
         return float(np.count_nonzero(self.finished_ms <= ms)) / self.samples
 
     def curve(self) -> Floats:
@@ -290,16 +294,16 @@ class Replay(Finishes):
 
 
 @dataclass(frozen=True)
-class Distribution(Finishes):
+class Distribution(CompletionTimes):
     """Finishing times of any number of runs: how often each occurred, to 0.1 %."""
 
     name: str
     network: str
     compute: str
     seed: int
-    finished: Sketch
+    finished: QuantileSketch
     """When the last party finished; of the runs that did not fail."""
-    parties: Mapping[PartyId, Sketch] = field(repr=False)
+    parties: Mapping[PartyId, QuantileSketch] = field(repr=False)
     """When each party finished; empty unless asked for."""
     explanation: Explanation | None = None
     approximation: Approximation | None = None
@@ -329,8 +333,8 @@ class Distribution(Finishes):
     def _quantiles(self, shares: Floats) -> Floats:
         return self.finished.quantiles(shares)
 
-    def within(self, ms: float) -> float:
-        return self.finished.rank(ms) * self.finished.count / self.samples
+    def share_within(self, ms: float) -> float:
+        return self.finished.cdf(ms) * self.finished.count / self.samples
 
     def curve(self) -> Floats:
         return self.cdf(CURVE_POINTS)[0]

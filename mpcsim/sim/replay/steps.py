@@ -13,7 +13,7 @@ GATEWAY: Final = PartyId(0)
 
 
 @dataclass(frozen=True)
-class Packet:
+class GraphMessage:
     """One message of the graph."""
 
     kind: str

@@ -1,11 +1,11 @@
-"""A cheating party: an honest one whose outgoing messages pass through a function.
+"""Adversary: an honest party whose outgoing messages pass through a tampering function.
 
-The wrapped party is untouched: it makes every check that an honest one makes, and so does everyone
-else. ``Adversary`` opens the party's envelopes with its own keys, hands the message to ``tamper``,
-and seals whatever comes back under the same header, so receivers cannot tell it from what the
-party itself would send. It can do what the holder of one share can do, and no more.
+The wrapped party is unchanged and makes every check that an honest one makes; so do the others.
+``Adversary`` decrypts the party's envelopes with its own keys, passes the message to ``tamper``,
+and encrypts the result under the same header, so that receivers cannot tell it from the party's own
+messages. It can do what the holder of one share can do, and no more.
 
-What the usual attacks look like::
+The usual attacks::
 
     Adversary(party, on("Commit", lambda m: replace(m, nonce=bytes(32))))          # mutate
     Adversary(party, on("Commit", lambda m: another))                              # replace
@@ -14,13 +14,13 @@ What the usual attacks look like::
     Adversary(party, on("Commit", lambda m: None))                                 # withhold
     Adversary(party, on("Commit", lambda m: [m, recorded_send]))                   # replay
     Adversary(party, on("Share", steer), hold={"Share"})                           # rush
-    Adversary(deviating(party, 2, round_function))                                 # from inside
+    Adversary(deviating_party(party, 2, round_function))                           # own round
 
 In a simulation::
 
     Simulation(network, corrupt={2: lambda party: Adversary(party, on("Respond", change))})
 
-Faults (``mpcsim.sim.run.faults``) happen to honest parties; this is the other seam.
+Faults (``mpcsim.sim.run.faults``) happen to honest parties; adversaries are parties that cheat.
 """
 
 from __future__ import annotations
@@ -42,63 +42,63 @@ from mpcsim.protocols.engine.envelope import ABORT_KIND, AbortNotice, Envelope
 __all__ = [
     "Adversary",
     "Item",
-    "OneKind",
+    "KindAlteration",
     "Tamper",
     "Tampered",
-    "deviating",
-    "honest",
-    "on",
+    "deviating_party",
+    "pass_unchanged",
+    "alter_kind",
     "with_round",
 ]
 
 Item = Message | bytes | Send
-"""A message to encode and seal, a payload to seal as it is, or an envelope to send as it is."""
+"""Message to encode and encrypt, payload to encrypt as it is, or envelope to send as it is."""
 Tampered = Item | None | list[Item]
-"""What goes out instead: one item, nothing, or several."""
+"""Result of tampering: one item, None for nothing, or several items."""
 Tamper = Callable[[str, int, Any], Tampered]
-"""(kind, receiver, message as the honest party made it) -> what goes out instead."""
+"""Function (kind, receiver, message of the honest party) -> items to send instead."""
 Change = Callable[[Any], Tampered]
-"""(message as the honest party made it) -> what goes out instead."""
+"""Function (message of the honest party) -> items to send instead."""
 
 
-def honest(kind: str, to: int, message: Message) -> Tampered:
-    """The function of a party that does not cheat."""
+def pass_unchanged(kind: str, to: int, message: Message) -> Tampered:
+    """Return the message unchanged: the tampering function of a party that does not cheat."""
     return message
 
 
 @dataclass(frozen=True)
-class OneKind:
-    """Tampers with one kind of message; see ``on``."""
+class KindAlteration:
+    """Tampering with one kind of message; see ``alter_kind``."""
 
     kind: str
     change: Change
     to: Collection[int] | None = None
 
     def __call__(self, kind: str, to: int, message: Message) -> Tampered:
-        """What goes out instead of one message; messages of other kinds pass unchanged."""
+        """Return the items to send instead; messages of other kinds pass unchanged."""
         if kind != self.kind or (self.to is not None and to not in self.to):
             return message
         return self.change(message)
 
 
-def on(kind: str, change: Change, to: Collection[int] | None = None) -> OneKind:
-    """Tamper with one kind of message, toward everyone or only toward some.
+def alter_kind(kind: str, change: Change, to: Collection[int] | None = None) -> KindAlteration:
+    """Return a function that alters messages of one kind, to all receivers or only to some.
 
     Args:
         kind: name of the message's class, e.g. ``Commit``.
-        change: gets the message as the honest party made it; returns what goes out instead.
-        to: receivers whose messages are altered; the others get what an honest party sends.
+        change: function from the honest party's message to the items to send instead.
+        to: receivers whose messages are altered; the others get the honest party's messages.
     """
-    return OneKind(kind, change, to)
+    return KindAlteration(kind, change, to)
 
 
 class Adversary:
-    """Looks like the party it wraps: a run takes it in its place."""
+    """Participant that wraps a party and alters its outgoing messages."""
 
     def __init__(
         self,
         party: Party[Any, Any],
-        tamper: Tamper = honest,
+        tamper: Tamper = pass_unchanged,
         *,
         hold: Collection[str] = (),
         after: Collection[int] | None = None,
@@ -107,35 +107,35 @@ class Adversary:
 
         Args:
             tamper: alters outgoing messages, notices of an abort (``AbortNotice``) included.
-            hold: rush: keep back messages of these kinds until those of the same kind have come
-                from ``after`` (all others by default). ``tamper`` only runs then, so
-                ``party.inbox`` holds what the others said.
+            hold: kinds of messages to hold back until those of the same kind have come from
+                ``after`` (all others by default): a rushing adversary. ``tamper`` only runs then,
+                with the others' messages in ``party.inbox``.
 
         Raises:
-            UsageError: the protocol has no messages of a kind that is named (in ``hold``, or by
-                ``on``), or ``after`` names a party that takes no part.
+            UsageError: the protocol has no message of a kind named in ``hold`` or by
+                ``alter_kind``, or ``after`` names a party that is not among the others.
         """
         known = [sends.kind for _, sends in party.definition.kinds()] + [AbortNotice.__name__]
-        if isinstance(tamper, OneKind):
-            _known(party, "tamper", tamper.kind, known)
+        if isinstance(tamper, KindAlteration):
+            _check_kind(party, "tamper", tamper.kind, known)
         for kind in hold:
-            _known(party, "hold", kind, known)
+            _check_kind(party, "hold", kind, known)
         others = frozenset(party.participants) - {party.me}
         self._after = others if after is None else frozenset(PartyId(i) for i in after)
         if not self._after <= others:
             strangers = ", ".join(map(str, sorted(self._after - others)))
             raise UsageError(f"adversary after names party {strangers}: not one of the others")
         self.party = party
-        """The wrapped party, its inbox and its kept state: what the cheater knows."""
+        """Wrapped party; its inbox and its state are the adversary's knowledge."""
         self.tamper = tamper
         self.sent: list[Send] = []
-        """Every envelope that went out, as it went out."""
+        """Envelopes as they were sent."""
         self._hold = frozenset(hold)
         self._held: list[Send] = []
         self._secrets: dict[PartyId, list[bytes]] = {}
         self._rng = SeededRng(f"adversary {party.me} in session {party.session_id.hex()}")
 
-    # ------------------------------------------------------------------ what a run needs
+    # ------------------------------------------------------------------ as a participant
 
     @property
     def me(self) -> PartyId:
@@ -145,48 +145,50 @@ class Adversary:
     def outcome(self) -> Done[Any] | Aborted | None:
         return self.party.outcome
 
-    def waiting(self) -> Waiting | None:
-        """For whom the wrapped party waits."""
-        return self.party.waiting()
+    def waiting_state(self) -> Waiting | None:
+        """Return the parties that the wrapped party waits for; None if it does not wait."""
+        return self.party.waiting_state()
 
     def start(self) -> list[Output[Any]]:
-        """Start the wrapped party; returns what goes out instead of its messages."""
+        """Start the wrapped party; return the outputs after tampering."""
         return self._filter(self.party.start)
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
-        """Pass a message to the wrapped party; returns what goes out instead of its answers."""
+        """Pass a message to the wrapped party; return the outputs after tampering."""
         return self._filter(lambda: self.party.receive(sender, data))
 
-    def rejoin(self, party: Party[Any, Any], outputs: list[Output[Any]]) -> list[Output[Any]]:
-        """Go on with the party as it was resumed after a crash, and cheat as before.
+    def replace_party(
+        self, party: Party[Any, Any], outputs: list[Output[Any]]
+    ) -> list[Output[Any]]:
+        """Replace the wrapped party by its copy resumed after a crash; tampering goes on.
 
         Args:
-            outputs: what ``Party.resume`` returned: everything the party has put out so far.
+            outputs: outputs of ``Party.resume``: everything the party has sent so far.
 
         Returns:
-            What goes out instead.
+            The outputs after tampering.
         """
         self.party = party
         self._held.clear()
         return self._filter(lambda: outputs)
 
-    # ------------------------------------------------------------------ for whoever attacks
+    # ------------------------------------------------------------------ for attacks
 
     def payload(self, send: Send) -> bytes:
-        """What is inside an envelope of the wrapped party.
+        """Return the decrypted payload of an envelope of the wrapped party.
 
         Raises:
             InvalidEncoding: not an envelope.
-            InternalError: it was sealed by somebody else.
+            InternalError: it was not encrypted by the wrapped party.
         """
-        return self._open(Envelope.decode(send.data))
+        return self._payload(Envelope.decode(send.data))
 
     # ------------------------------------------------------------------ helpers
 
     def _filter(self, act: Callable[[], list[Output[Any]]]) -> list[Output[Any]]:
-        self._learn_secrets()
+        self._remember_secrets()
         outputs = act()
-        self._learn_secrets()
+        self._remember_secrets()
         altered: list[Output[Any]] = []
         for output in outputs:
             if not isinstance(output, Send):
@@ -195,19 +197,19 @@ class Adversary:
                 self._held.append(output)
             else:
                 altered += self._alter(output)
-        for send in [held for held in self._held if self._seen_the_others(held.kind)]:
+        for send in [held for held in self._held if self._has_others_messages(held.kind)]:
             self._held.remove(send)
             altered += self._alter(send)
         self.sent += [output for output in altered if isinstance(output, Send)]
         return altered
 
-    def _seen_the_others(self, kind: str) -> bool:
+    def _has_others_messages(self, kind: str) -> bool:
         inbox = self.party.inbox.values
         return any(of.__name__ == kind and self._after <= set(inbox[of]) for of in inbox)
 
     def _alter(self, send: Send) -> list[Send]:
         envelope = Envelope.decode(send.data)
-        payload = self._open(envelope)
+        payload = self._payload(envelope)
         wire = self.party.wire
         if envelope.kind == ABORT_KIND:
             kind: type[Message] = AbortNotice
@@ -223,51 +225,51 @@ class Adversary:
                 outputs.append(item)
                 continue
             new = item if isinstance(item, bytes) else item.encode(wire)
-            outputs.append(send if new == payload else self._pack(send, envelope, new))
+            outputs.append(send if new == payload else self._reseal(send, envelope, new))
         return outputs
 
-    def _learn_secrets(self) -> None:
-        """One call can send under an older secret and then switch to a new one: know both."""
+    def _remember_secrets(self) -> None:
+        """Remember pair secrets: one call can send under an old one, then switch to a new one."""
         for peer, secret in self.party.pair_secrets.items():
             known = self._secrets.setdefault(peer, [])
             if secret not in known:
                 known.append(secret)
 
-    def _secret(self, envelope: Envelope) -> tuple[bytes, bytes]:
-        """The secret that an envelope of the wrapped party is sealed with, and its payload."""
+    def _decrypt_own(self, envelope: Envelope) -> tuple[bytes, bytes]:
+        """Return the secret that an envelope is encrypted with, and the payload."""
         for secret in self._secrets.get(envelope.receiver, ()):
             payload = unseal(secret, envelope)
             if payload is not None:
                 return secret, payload
         raise InternalError("an envelope of the wrapped party does not open with its own keys")
 
-    def _open(self, envelope: Envelope) -> bytes:
-        return self._secret(envelope)[1] if envelope.sealed else envelope.body
+    def _payload(self, envelope: Envelope) -> bytes:
+        return self._decrypt_own(envelope)[1] if envelope.sealed else envelope.body
 
-    def _pack(self, send: Send, envelope: Envelope, payload: bytes) -> Send:
+    def _reseal(self, send: Send, envelope: Envelope, payload: bytes) -> Send:
         if not envelope.sealed:
             return replace(send, data=replace(envelope, body=payload).encode())
-        secret, _ = self._secret(envelope)
+        secret, _ = self._decrypt_own(envelope)
         return replace(send, data=seal(secret, envelope, payload, self._rng).encode())
 
     def __repr__(self) -> str:
         return f"Adversary<{self.party!r}>"
 
 
-# ---------------------------------------------------------------------- cheating from the inside
+# ---------------------------------------------------------------------- altered rounds
 
 RoundFunction = Callable[..., RoundOutput]
-"""``run(original, view, keep, inbox)``: plays a round in place of the ``original`` function."""
+"""Function ``run(original, view, keep, inbox)`` that runs a round in place of ``original``."""
 
 
 def with_round(
     definition: Definition[Any, Any], number: int, run: RoundFunction
 ) -> Definition[Any, Any]:
-    """The protocol as a cheater plays it, with one round function replaced.
+    """Return a protocol definition with one round's function replaced.
 
     Args:
-        number: of the round, from 1.
-        run: gets the function it replaces, and that function's arguments.
+        number: number of the round, from 1.
+        run: called with the replaced function, and that function's arguments.
 
     Raises:
         UsageError: there is no such round.
@@ -280,16 +282,16 @@ def with_round(
     return replace(definition, rounds=rounds)
 
 
-def deviating(party: Party[Any, Any], number: int, run: RoundFunction) -> Party[Any, Any]:
-    """The party of somebody who plays one round in another way; see ``with_round``.
+def deviating_party(party: Party[Any, Any], number: int, run: RoundFunction) -> Party[Any, Any]:
+    """Return a party that runs one round by another function; see ``with_round``.
 
     Args:
-        party: has not started; the new one takes its place, with its randomness.
+        party: party that has not started; the new one has its randomness.
 
     Raises:
         UsageError: there is no such round, or the party has started.
     """
-    if party.outcome is not None or party.waiting() is not None:
+    if party.outcome is not None or party.waiting_state() is not None:
         raise UsageError("only a party that has not started can be made to deviate")
     deviant, _ = Party.resume(
         with_round(party.definition, number, run),
@@ -301,7 +303,7 @@ def deviating(party: Party[Any, Any], number: int, run: RoundFunction) -> Party[
     return deviant
 
 
-def _known(party: Party[Any, Any], field: str, kind: str, known: Collection[str]) -> None:
+def _check_kind(party: Party[Any, Any], field: str, kind: str, known: Collection[str]) -> None:
     if kind not in known:
         near = get_close_matches(kind, known)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""

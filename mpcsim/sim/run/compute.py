@@ -1,4 +1,4 @@
-"""How the virtual clock moves while a party computes: not at all, as declared, or as measured."""
+"""Compute models: the virtual time of a computation is zero, declared per round, or measured."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ RoundKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class RoundWork:
-    """A round that a party ran, and how long it really took."""
+    """Round that a party ran, with its measured time."""
 
     protocol: str
     number: int
     name: str
     measured_ms: float
     began_ms: float = 0.0
-    """By the clock that it was measured with."""
+    """Start of the round, by the clock that measured it."""
 
 
 def cpu_ms() -> float:
-    """CPU time of this process."""
+    """Return this process's CPU time in milliseconds."""
     return time.process_time_ns() / 1e6
 
 
 class Stopwatch:
-    """A listener that notes which rounds run, and how long, and passes events on."""
+    """Listener that measures rounds, and passes all events on."""
 
     def __init__(self, onward: Listener, clock_ms: Callable[[], float] = cpu_ms) -> None:
         self.onward = onward
@@ -56,22 +56,22 @@ class Stopwatch:
         self.onward(event)
 
     def take(self) -> list[RoundWork]:
-        """The rounds since the last call."""
+        """Return the rounds since the last call."""
         rounds, self.rounds = self.rounds, []
         return rounds
 
 
 class Compute(Protocol):
-    """A rule for the time that work takes on a site with ``cpu_factor`` 1."""
+    """Model of the time that computation takes on a site with ``cpu_factor`` 1."""
 
     @property
     def name(self) -> str: ...
     def handling_ms(self, whole_ms: float, rounds: Iterable[RoundWork]) -> float:
-        """Work before the first round: opening and decoding messages."""
+        """Return the time of work before the first round: decrypting and decoding messages."""
         ...
 
     def round_ms(self, work: RoundWork) -> float:
-        """One round."""
+        """Return the time of one round."""
         ...
 
 
@@ -90,7 +90,7 @@ class Free:
 
 @dataclass(frozen=True)
 class Measured:
-    """Computation takes the CPU time it takes here and now; runs differ a little each time."""
+    """Computation takes its measured CPU time; runs differ a little each time."""
 
     name: str = "measured"
 
@@ -103,7 +103,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Declared:
-    """Computation takes a declared time per round, so that runs repeat exactly."""
+    """Computation takes a declared time per round; runs repeat exactly."""
 
     costs_ms: Mapping[RoundKey, float]
     name: str = field(default="declared")
@@ -117,7 +117,7 @@ class Declared:
         return 0.0
 
     def round_ms(self, work: RoundWork) -> float:
-        """Declared cost of the round.
+        """Return the declared time of the round.
 
         Raises:
             UsageError: none was declared.
@@ -131,7 +131,7 @@ class Declared:
 
 
 def calibrate(runs: Iterable[Callable[[Listener], Any]]) -> Declared:
-    """A cost model from real runs on this machine: the median of each round.
+    """Return a compute model measured on this machine: the median time of each round.
 
     Args:
         runs: functions that run a whole session with the listener they are given.

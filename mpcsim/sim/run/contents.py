@@ -1,4 +1,4 @@
-"""What the messages of a session say, as plain data. Holds what only their receivers may see."""
+"""Contents of a session's messages as plain data: SECRETS that only their receivers may see."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mpcsim.crypto.encoding import Message
 from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.crypto.kernels.interface import ScalarVector
 from mpcsim.errors import InvalidEncoding
-from mpcsim.sim.run.observe import Opened, Recording
+from mpcsim.sim.run.message_recording import DecryptedMessage, Recording
 from mpcsim.sim.traces.records import MessageRecord
 
 
-def contents(recording: Recording, messages: Iterable[MessageRecord]) -> dict[int, Any]:
-    """The contents of messages, by number; those that nobody was seen to send are left out.
+def message_contents(recording: Recording, messages: Iterable[MessageRecord]) -> dict[int, Any]:
+    """Return the contents of messages, by number; messages that were not recorded are left out.
 
     Each has ``sealed`` and ``fields``, by name: numbers, texts, and bytes, scalars and points in
     hexadecimal, as they are encoded (vectors of scalars as 32 bytes each, little-endian). One that
@@ -30,32 +30,32 @@ def contents(recording: Recording, messages: Iterable[MessageRecord]) -> dict[in
             continue
         sent = recording.sent.get(flow, [])
         if nth[flow] < len(sent):
-            opened = recording.open(flow, nth[flow])
+            opened = recording.decrypt(flow, nth[flow])
             found[message.number] = _content(opened, sent[nth[flow]][0].data)
         nth[flow] += 1
     return found
 
 
-def _content(opened: Opened, data: bytes) -> dict[str, Any]:
+def _content(opened: DecryptedMessage, data: bytes) -> dict[str, Any]:
     payload = data if opened.payload is None else opened.payload
     try:
-        fields = plain(opened.kind.decode(payload, opened.context))
+        fields = to_json_value(opened.kind.decode(payload, opened.context))
     except InvalidEncoding:
         return {"sealed": opened.sealed, "bytes": payload.hex()}
     return {"sealed": opened.sealed, "fields": fields}
 
 
-def plain(value: Any) -> Any:
-    """A value of a message as JSON has it."""
+def to_json_value(value: Any) -> Any:
+    """Return a message's value in JSON's types."""
     match value:
         case Message():
-            return {name: plain(getattr(value, name)) for name, _ in value.CODECS}
+            return {name: to_json_value(getattr(value, name)) for name, _ in value.CODECS}
         case Scalar() | Point() | ScalarVector():
             return value.encode().hex()
         case bytes():
             return value.hex()
         case Mapping():
-            return {str(key): plain(each) for key, each in value.items()}
+            return {str(key): to_json_value(each) for key, each in value.items()}
         case None | str() | int():
             return value
-    return [plain(each) for each in value]
+    return [to_json_value(each) for each in value]

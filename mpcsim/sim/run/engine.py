@@ -1,8 +1,9 @@
-"""A deterministic discrete-event run of real protocol parties over a network model.
+"""Discrete-event simulation of protocol parties over a network model, in virtual time.
 
-Virtual time: the same parties, network, faults and seed give the same trace. Events are ordered by
-(time, sequence number); an empty queue is quiescence, so a run can stall but never hang.
-"""
+Model: events are ordered by (time, sequence number); a party processes one message at a time, on
+the site's core that is free first; crashes lose messages that arrive meanwhile. Deterministic: the
+same parties, network, faults and seed give the same trace. An empty event queue is quiescence, so a
+run can stall but never hang. Left out: preemption, and the time of serialisation."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from mpcsim.protocols.engine import Output, Party, Send
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.traffic import Arrival
+from mpcsim.sim.run.completion import inner_party
 from mpcsim.sim.run.compute import Compute, Free
-from mpcsim.sim.run.ending import inner_party
 from mpcsim.sim.run.faults import Crash
 from mpcsim.sim.run.session import (
     Cause,
-    InTransit,
+    MessageInTransit,
     PlacedParty,
     RunOptions,
     SessionRun,
@@ -33,13 +34,13 @@ from mpcsim.sim.run.session import (
 from mpcsim.sim.trace import Trace
 
 MAX_EVENTS = 1_000_000
-"""Events before a run is given up as a bug; a session has a few hundred."""
+"""Number of events after which a run is taken for a bug; a session has a few hundred."""
 MAX_RESENDS = 10_000
-"""Most times that a waiting party may repeat itself before the deadline."""
+"""Most repetitions of a waiting party's messages before the deadline."""
 
 
 class _VirtualParty(PlacedParty):
-    """A party that may crash."""
+    """Party that may crash and be restarted."""
 
     handled = 0
     down = False
@@ -48,7 +49,7 @@ class _VirtualParty(PlacedParty):
     def __init__(self, party: Participant[Any], site: Site) -> None:
         super().__init__(party, site)
         self.sent: list[Send] = []
-        """Everything put out so far, kept if it may have to go out again."""
+        """Messages sent so far, kept if they may have to be sent again."""
 
 
 class VirtualRun(SessionRun[_VirtualParty]):
@@ -69,11 +70,12 @@ class VirtualRun(SessionRun[_VirtualParty]):
         """Prepare a run.
 
         Args:
-            compute: how long computation takes; no time by default.
-            deadline_ms: when the run is stopped, finished or not; work that began in time counts.
-            resend_ms: how often a party that waits puts out again everything it has put out so
-                far; one that has ended answers with what it had sent to that party. Never by
-                default; needs a deadline, since somebody may wait in vain.
+            compute: compute model; by default computation takes no time.
+            deadline_ms: time when the run is stopped, finished or not; work that began before
+                counts.
+            resend_ms: interval at which a waiting party sends all its messages again; one that has
+                ended answers with what it had sent to that party. Never by default; needs a
+                deadline, since a party may wait in vain.
             options: the fields of ``RunSettings``: ``seed``, ``faults``, ``draws``, ``validate``,
                 ``name``, ``contents``.
 
@@ -90,11 +92,11 @@ class VirtualRun(SessionRun[_VirtualParty]):
         self.resend_ms = resend_ms
         self._crashes = [f for f in settings.faults if isinstance(f, Crash)]
         for party in self.parties.values() if self._crashes else ():
-            if not hasattr(party, "rejoin") and not isinstance(party, Party):
-                raise UsageError(f"{party!r} cannot crash: it has no method rejoin")
+            if not hasattr(party, "replace_party") and not isinstance(party, Party):
+                raise UsageError(f"{party!r} cannot crash: it has no method replace_party")
         self._crashed: set[int] = set()
         self._repeated: set[int] = set()
-        """Numbers of the messages that waiting parties put out again."""
+        """Numbers of the messages that waiting parties sent again."""
         self._cores: dict[str, list[float]] = {
             site.name: [0.0] * site.cores for site in network.sites.values()
         }
@@ -106,7 +108,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
     # ------------------------------------------------------------------ running
 
     def run(self) -> Trace:
-        """Run to quiescence or to the deadline."""
+        """Run to quiescence or to the deadline, and return the trace."""
         limit = MAX_EVENTS * (1 + MAX_RESENDS * (self.resend_ms < math.inf))
         events = 0
         while self.step():
@@ -116,7 +118,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
         return self.trace()
 
     def step(self) -> bool:
-        """Let the next event happen; False if nothing more can, or the deadline is over."""
+        """Process the next event; return False at quiescence or after the deadline."""
         if not self._begun:
             self._begun = True
             for placed in self._parties.values():
@@ -127,7 +129,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
         arrival = self._traffic.advance(self.now_ms, min(due, self.deadline_ms))
         if arrival is not None:
             self.now_ms = arrival.at_ms
-            self._move(arrival)
+            self._on_arrival(arrival)
             return True
         if not self._queue:
             if self._on_links:
@@ -149,24 +151,24 @@ class VirtualRun(SessionRun[_VirtualParty]):
 
     def _start(self, placed: _VirtualParty) -> None:
         self._perform(placed, placed.party.start, None)
-        self._maybe_crash(placed)
+        self._crash_if_due(placed)
 
     def _deliver(self, placed: _VirtualParty, number: int, data: bytes) -> None:
         record = self._messages[number]
         if placed.down:
             self._messages[number] = replace(record, received_ms=None, fate="lost")
             return
-        if placed.busy_until > self.now_ms:  # one thing at a time; arrival order is kept
+        if placed.busy_until > self.now_ms:  # one message at a time, in order of arrival
             self._at(placed.busy_until, self._deliver, placed, number, data)
             return
         ended = placed.party.outcome is not None
         self._perform(
             placed, lambda: placed.party.receive(record.sender, data), ("message", number)
         )
-        if ended and number in self._repeated:  # somebody still waits, maybe for this party
+        if ended and number in self._repeated:  # the sender still waits, maybe for this party
             self._send_again(placed, [s for s in placed.sent if s.to == record.sender])
         placed.handled += 1
-        self._maybe_crash(placed)
+        self._crash_if_due(placed)
 
     def _perform(
         self,
@@ -174,7 +176,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
         call: Callable[[], list[Output[Any]]],
         cause: Cause | None,
     ) -> None:
-        """Let a party work, and let the clock and the messages follow."""
+        """Run a party's handler, advance its time by the compute model, and send its messages."""
         began = time.process_time_ns()
         outputs = call()
         whole_ms = (time.process_time_ns() - began) / 1e6
@@ -189,22 +191,22 @@ class VirtualRun(SessionRun[_VirtualParty]):
         factor = placed.site.cpu_factor
         handling = self.compute.handling_ms(whole_ms, rounds) * factor
         if handling:
-            cause = self._note(placed, None, clock, clock + handling, cause)
+            cause = self._record_work(placed, None, clock, clock + handling, cause)
             clock += handling
         ends: dict[int, tuple[float, int]] = {}
         for work in rounds:
             end = clock + self.compute.round_ms(work) * factor
-            cause = self._note(placed, work, clock, end, cause)
+            cause = self._record_work(placed, work, clock, end, cause)
             ends[work.number] = end, cause[1]
             clock = end
         placed.busy_until = cores[core] = clock
-        self._put_out(placed, outputs, ends, clock)
+        self._handle_outputs(placed, outputs, ends, clock)
         if self.resend_ms < math.inf:
             placed.sent += [output for output in outputs if isinstance(output, Send)]
         if self._crashes:
             placed.snapshot = inner_party(placed.party).snapshot()
 
-    def _maybe_crash(self, placed: _VirtualParty) -> None:
+    def _crash_if_due(self, placed: _VirtualParty) -> None:
         for index, crash in enumerate(self._crashes):
             due = crash.party == placed.party.me and crash.after_messages == placed.handled
             if not due or placed.down or index in self._crashed:
@@ -224,14 +226,14 @@ class VirtualRun(SessionRun[_VirtualParty]):
         if isinstance(placed.party, Party):
             placed.party = resumed
         else:
-            outputs = placed.party.rejoin(resumed, outputs)  # type: ignore[attr-defined]
+            outputs = placed.party.replace_party(resumed, outputs)  # type: ignore[attr-defined]
         placed.down = False
         placed.busy_until = max(placed.busy_until, self.now_ms)
         placed.sent = [output for output in outputs if isinstance(output, Send)]
         self._send_again(placed, placed.sent)
 
     def _resend(self, placed: _VirtualParty) -> None:
-        """Put everything out again for as long as the party waits."""
+        """Send all messages again, at intervals, for as long as the party waits."""
         if placed.party.outcome is not None:
             return
         if not placed.down:
@@ -241,7 +243,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
         self._at(self.now_ms + self.resend_ms, self._resend, placed)
 
     def _send_again(self, placed: _VirtualParty, sends: Iterable[Send]) -> None:
-        """Put out what was put out before, once the party is through with its present work."""
+        """Send messages again, once the party has finished its present work."""
         burst = next(self._bursts)
         for send in sends:
             when = max(self.now_ms, placed.busy_until)
@@ -257,44 +259,44 @@ class VirtualRun(SessionRun[_VirtualParty]):
         by: int | None,
         burst: int | None = None,
     ) -> None:
-        """Put a message on its route; by default it is of the burst of its sender's work."""
+        """Send a message on its route; by default it belongs to the burst of its sender's work."""
         burst = placed.burst if burst is None else burst
         transit = self._dispatch(placed, send, when, by, burst)
         if transit is not None:
-            self._at(when, self._hop, transit, self._size(transit))
+            self._at(when, self._start_hop, transit, self._size(transit))
 
-    def _hop(self, transit: InTransit, available: int) -> None:
-        """Put a message, or the first of it, on the next hop of its route."""
+    def _start_hop(self, transit: MessageInTransit, available: int) -> None:
+        """Start a message, or its first bytes, on the next hop of its route."""
         if transit.route:
-            self._put(transit, self.now_ms, available)
+            self._send_on_hop(transit, self.now_ms, available)
         else:
-            self._arrive(transit)
+            self._deliver_to_receiver(transit)
 
-    def _move(self, arrival: Arrival) -> None:
-        """A message, or more of one, is at the end of a hop: it goes on, or has arrived."""
-        transit, at = self._through(arrival)
+    def _on_arrival(self, arrival: Arrival) -> None:
+        """Handle a message, or more of one, at the end of a hop: forward or deliver it."""
+        transit, at = self._complete_hop(arrival)
         if arrival.failed:
-            self._give_up(transit)
+            self._record_loss(transit)
             return
         if at + 1 == len(transit.route):
-            self._arrive(transit)
+            self._deliver_to_receiver(transit)
             return
         goes_on = self.now_ms + transit.route[at].service_ms
         before = transit.forwarded[at]
         transit.forwarded[at] = arrival.size
         if before:
-            self._at(goes_on, self._extend, transit, at + 1, arrival.size - before)
+            self._at(goes_on, self._extend_transfer, transit, at + 1, arrival.size - before)
         else:
-            self._at(goes_on, self._hop, transit, arrival.size)
+            self._at(goes_on, self._start_hop, transit, arrival.size)
 
-    def _extend(self, transit: InTransit, at: int, size: int) -> None:
-        self._traffic.more(transit.given[at], self.now_ms, size)
+    def _extend_transfer(self, transit: MessageInTransit, at: int, size: int) -> None:
+        self._traffic.extend(transit.transfer_numbers[at], self.now_ms, size)
 
-    def _arrive(self, transit: InTransit) -> None:
-        """Hand a message over to its receiver, as often as faults want it."""
+    def _deliver_to_receiver(self, transit: MessageInTransit) -> None:
+        """Deliver a message to its receiver, with the copies and delays of faults."""
         placed = self._parties[transit.key.receiver]
         arrived = self.now_ms + transit.extra_ms
-        record = self._landed(transit, arrived)
+        record = self._record_arrival(transit, arrived)
         self._at(arrived, self._deliver, placed, transit.number, transit.data)
         for later in transit.copies_ms:
             copy = len(self._messages)
@@ -306,12 +308,12 @@ class VirtualRun(SessionRun[_VirtualParty]):
     # ------------------------------------------------------------------ the end
 
     def trace(self) -> Trace:
-        """What has happened so far; a run that is not over counts as stalled."""
+        """Return the trace of the events so far; an unfinished run counts as stalled."""
         return self._trace(self.now_ms)
 
 
 def check_resend(what: str, resend_ms: float, deadline_ms: float) -> None:
-    """Refuse a repetition that would not end.
+    """Refuse an interval of repetition without end.
 
     Raises:
         UsageError: not above 0, without a deadline, or with one too far away.

@@ -1,8 +1,8 @@
-"""What a network or a machine may do to a session, as data.
+"""Faults of network and machines during a session, as data.
 
-Faults are things that happen to honest parties; cheating is the other seam (``adversary``). A plan
-is a list of rules; each rule says which messages it happens to, and random ones draw from the run's
-seed.
+Fault model: omission, delay and duplication of messages, partitions, crashes with recovery. Faults
+happen to honest parties; Byzantine behaviour is ``adversary``'s. A plan is a list of rules with the
+messages that they match; random ones draw from the run's seed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mpcsim.sim.streams import generator
 __all__ = [
     "Crash",
     "Effect",
-    "Fate",
+    "FaultDecision",
     "Fault",
     "FaultPlan",
     "MessageFault",
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Effect(Enum):
-    """What happens to a message."""
+    """Effect of a fault on a message."""
 
     DROP = "it never arrives"
     DELAY = "it arrives later"
@@ -42,18 +42,18 @@ class Effect(Enum):
 
 @dataclass(frozen=True)
 class MessageFault:
-    """Happens to every message that matches all the given criteria."""
+    """Fault of every message that matches all given criteria."""
 
     effect: Effect
     kind: str | None = None
-    """Of message, e.g. ``Commit``; None: of any, and so for sender and receiver."""
+    """Kind of message, e.g. ``Commit``; None matches any, as for sender and receiver."""
     sender: int | None = None
     receiver: int | None = None
     nth: int | None = None
-    """Only the n-th matching message, counted from 1."""
+    """Number of the only matching message affected, counted from 1; None: all of them."""
     probability: float = 1.0
     delay_ms: float = 0.0
-    """For DELAY, how much later; for DUPLICATE, how much later the copy comes."""
+    """Delay of the message (DELAY), or of the copy after the original (DUPLICATE)."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.probability <= 1:
@@ -66,14 +66,14 @@ class MessageFault:
 
 @dataclass(frozen=True)
 class Partition:
-    """Nothing passes between two groups of parties for a while; what was sent then is lost."""
+    """Partition of two groups of parties for a time: messages sent between them are lost."""
 
     one: frozenset[PartyId]
     other: frozenset[PartyId]
-    """Messages within a group arrive; so do those of parties in neither."""
+    """Second group. Messages within a group, and of parties in neither, arrive."""
     from_ms: float = 0.0
     until_ms: float = math.inf
-    """By the session's clock, which begins at 0."""
+    """End of the partition, by the session's clock, which begins at 0."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.from_ms < math.inf:
@@ -84,7 +84,7 @@ class Partition:
             raise UsageError(f"party {min(both)} is on both sides of a partition")
 
     def separates(self, sender: int, receiver: int, now_ms: float) -> bool:
-        """Whether a message that is sent now is lost."""
+        """Return whether a message sent at this time is lost."""
         if not self.from_ms <= now_ms < self.until_ms:
             return False
         return (sender in self.one and receiver in self.other) or (
@@ -94,17 +94,17 @@ class Partition:
 
 @dataclass(frozen=True)
 class Crash:
-    """A party's process dies after it has handled so many messages, and may come back.
+    """Crash of a party's process after it has handled a number of messages, with recovery.
 
-    What it had put out before is on its way; what arrives while it is down is lost. It comes back
-    from its serialised state and puts everything out again.
+    Its earlier messages stay under way; messages that arrive while it is down are lost. It restarts
+    from its serialised state and sends everything again.
     """
 
     party: int
     after_messages: int = 0
-    """0: right after its start."""
+    """Number of handled messages; 0: right after the start."""
     down_ms: float = math.inf
-    """How long until it is back; forever by default."""
+    """Time until the restart; forever by default."""
 
     def __post_init__(self) -> None:
         if self.after_messages < 0:
@@ -117,38 +117,38 @@ Fault = MessageFault | Partition | Crash
 
 
 @dataclass(frozen=True)
-class Fate:
-    """What message faults do to one message."""
+class FaultDecision:
+    """Decision of all message faults about one message."""
 
     dropped: bool = False
     extra_ms: float = 0.0
-    """How much later it arrives."""
+    """Delay of its arrival."""
     copies_ms: tuple[float, ...] = ()
-    """How long after it each copy comes."""
+    """Delays of the copies after the original."""
 
 
 class FaultPlan:
-    """The message faults of one run: counts what they match, draws what is random."""
+    """Message faults of one run, with their counts of matches and their random draws."""
 
     def __init__(self, faults: Iterable[Fault], seed: int) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, MessageFault)]
         self._matched = [0] * len(self._faults)
         self._chance = generator(seed, "faults")
 
-    def fate(self, kind: str, sender: int, receiver: int) -> Fate:
-        """The fate of a message; call it once for each, in the order of sending."""
+    def decide(self, kind: str, sender: int, receiver: int) -> FaultDecision:
+        """Decide about a message; called once for each, in the order of sending."""
         extra = 0.0
         copies: list[float] = []
         for index, fault in enumerate(self._faults):
             if not self._hits(index, fault, kind, sender, receiver):
                 continue
             if fault.effect is Effect.DROP:
-                return Fate(dropped=True)
+                return FaultDecision(dropped=True)
             if fault.effect is Effect.DELAY:
                 extra += fault.delay_ms
             else:
                 copies.append(fault.delay_ms)
-        return Fate(False, extra, tuple(copies))
+        return FaultDecision(False, extra, tuple(copies))
 
     def _hits(self, index: int, fault: MessageFault, kind: str, sender: int, receiver: int) -> bool:
         if fault.kind not in (None, kind) or fault.sender not in (None, sender):
@@ -162,24 +162,24 @@ class FaultPlan:
 
 
 def drop(kind: str | None = None, **criteria: int) -> MessageFault:
-    """Messages that never arrive."""
+    """Return a fault by which messages never arrive."""
     return MessageFault(Effect.DROP, kind, **criteria)
 
 
 def delay(delay_ms: float, kind: str | None = None, **criteria: int) -> MessageFault:
-    """Messages that arrive later, and so out of order."""
+    """Return a fault by which messages arrive later, and so out of order."""
     return MessageFault(Effect.DELAY, kind, delay_ms=delay_ms, **criteria)
 
 
 def duplicate(kind: str | None = None, *, after_ms: float = 0.0, **criteria: int) -> MessageFault:
-    """Messages that arrive twice."""
+    """Return a fault by which messages arrive twice."""
     return MessageFault(Effect.DUPLICATE, kind, delay_ms=after_ms, **criteria)
 
 
 def partition(
     one: Iterable[int], other: Iterable[int], from_ms: float = 0.0, until_ms: float = math.inf
 ) -> Partition:
-    """A partition between two groups of parties."""
+    """Return a partition between two groups of parties."""
     return Partition(
         frozenset(PartyId(i) for i in one), frozenset(PartyId(i) for i in other), from_ms, until_ms
     )
@@ -188,7 +188,7 @@ def partition(
 def noise(
     *, drop: float = 0.0, duplicate: float = 0.0, delay: float = 0.0, delay_ms: float = 100.0
 ) -> tuple[MessageFault, ...]:
-    """Random trouble for every message, each kind with its own probability."""
+    """Return random faults of every message, each effect with its own probability."""
     return (
         MessageFault(Effect.DROP, probability=drop),
         MessageFault(Effect.DUPLICATE, probability=duplicate, delay_ms=delay_ms),

@@ -1,4 +1,4 @@
-"""What a session is in virtual and in real time alike: its parties, their messages, its records.
+"""Session run: parties, messages in transit and records, common to virtual and real time.
 
 All times are milliseconds of the session's clock, from its start.
 """
@@ -20,21 +20,21 @@ from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws, Transfer
+from mpcsim.sim.run.completion import Validate, conclude_run, inner_party
 from mpcsim.sim.run.compute import RoundWork, Stopwatch, cpu_ms
-from mpcsim.sim.run.contents import contents
-from mpcsim.sim.run.ending import Validate, conclude, inner_party
+from mpcsim.sim.run.contents import message_contents
 from mpcsim.sim.run.faults import Fault, FaultPlan, Partition
-from mpcsim.sim.run.live import LiveTraffic
-from mpcsim.sim.run.observe import Observed, Recording
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
+from mpcsim.sim.run.realtime_traffic import RealtimeTraffic
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Hop, MessageRecord, WorkRecord
 
 Cause = tuple[str, int]
-"""``message`` or ``work``, and its number."""
+"""Cause of an event: ``message`` or ``work``, and its number."""
 
 
 class PlacedParty:
-    """A party at its site: at most one piece of work at a time."""
+    """Party at its site, which does one piece of work at a time."""
 
     def __init__(
         self, party: Participant[Any], site: Site, clock_ms: Callable[[], float] = cpu_ms
@@ -50,44 +50,44 @@ class PlacedParty:
         self.last_work: int | None = None
         self.ended_ms: float | None = None
         self.burst = -1
-        """Names the uninterrupted work it is doing, or did last."""
+        """Number of the uninterrupted work in progress, or of the last one."""
 
 
 @dataclass(eq=False)
 class FlowHop:
-    """One hop of a flow, and what the last message on it met."""
+    """Hop of a flow, with the draws of its last burst of messages."""
 
     direction: Direction
     service_ms: float
-    """At its far end, before a message goes on."""
+    """Service time at its far end, before a message goes on."""
     burst: int = -1
     draws: Draws | None = None
 
-    def over(self, transfer: Transfer) -> Hop:
-        """The record of a message that took it."""
+    def hop_record(self, transfer: Transfer) -> Hop:
+        """Return the record of a message's transfer over this hop."""
         return Hop(self.direction.source, self.direction.target, transfer, self.service_ms)
 
 
 @dataclass(slots=True)
-class InTransit:
-    """A message under way."""
+class MessageInTransit:
+    """Message in transit, with its position on the route."""
 
     number: int
     key: TransferKey
-    """With the hop that it is on."""
+    """Key of its transfer, with the present hop."""
     data: bytes
     route: tuple[FlowHop, ...]
     burst: int
     extra_ms: float
     copies_ms: tuple[float, ...]
     pair: int
-    """Of which two parties it is."""
+    """Number of its pair of parties."""
     hops: list[Hop] = field(default_factory=list)
-    """Those behind it."""
-    given: list[int] = field(default_factory=list)
-    """What the traffic calls it, hop by hop."""
+    """Hops that it has completed."""
+    transfer_numbers: list[int] = field(default_factory=list)
+    """Numbers of its transfers in ``Traffic``, hop by hop."""
     forwarded: list[int] = field(default_factory=list)
-    """Bytes of it that have gone on from the end of each of these hops; 0 unless in parts."""
+    """Bytes forwarded from the end of each of these hops; 0 unless it is forwarded in parts."""
 
 
 @dataclass(frozen=True)
@@ -95,20 +95,20 @@ class RunSettings:
     """Settings of a run, whatever its clock."""
 
     seed: int = 0
-    """Of latencies, losses and random faults."""
+    """Seed of latencies, losses and random faults."""
     faults: tuple[Fault, ...] = ()
     draws: DrawSource | None = None
-    """In place of seeded draws from the network's distributions."""
+    """Source of draws in place of seeded ones from the network's distributions."""
     validate: Validate = lambda results: True
-    """Judges the results; a run whose results it refuses is INVALID."""
+    """Predicate on the results; a run whose results it refuses is INVALID."""
     name: str = ""
-    """In the trace."""
+    """Name of the run in the trace."""
     contents: bool = False
-    """Keep what messages say in the trace: SECRETS."""
+    """Whether the trace keeps the contents of messages: SECRETS."""
 
 
 class RunOptions(TypedDict, total=False):
-    """The same as keywords."""
+    """Settings of a run as keyword arguments."""
 
     seed: int
     faults: Iterable[Fault]
@@ -119,7 +119,7 @@ class RunOptions(TypedDict, total=False):
 
 
 def run_settings(options: RunOptions) -> RunSettings:
-    """Settings of a run; what is left out is as by default."""
+    """Return the settings of a run, with defaults for omitted options."""
     return RunSettings(**{**options, "faults": tuple(options.get("faults", ()))})  # type: ignore[arg-type]
 
 
@@ -127,7 +127,7 @@ P = TypeVar("P", bound=PlacedParty)
 
 
 class SessionRun(Generic[P]):
-    """One session, by whatever clock."""
+    """Run of one session, by either clock."""
 
     clock: ClassVar[str]
 
@@ -140,7 +140,7 @@ class SessionRun(Generic[P]):
         *,
         compute: str,
     ) -> None:
-        """Place the parties.
+        """Place the parties on the network.
 
         Raises:
             UsageError: no party, or one that is there twice or has no site.
@@ -162,41 +162,41 @@ class SessionRun(Generic[P]):
             if party.me in self._parties:
                 raise UsageError(f"party {party.me} is there twice")
             if self._recording is not None:
-                party = Observed(party, self._recording)
+                party = RecordedParty(party, self._recording)
             self._parties[party.me] = place(party, network.sites[network.placement[party.me]])
         if not self._parties:
             raise UsageError("a run needs at least one party")
         self._flows = {
             (i, j): (count(), self._route(i, j)) for i, j in permutations(self._parties, 2)
         }
-        """Numbers for the messages from one party to another, and the hops that they take."""
+        """Counter of messages and hops, for each pair of sender and receiver."""
         pairs = sorted({(min(flow), max(flow)) for flow in self._flows})
         self._pairs = {pair: number for number, pair in enumerate(pairs)}
         self._traffic = Traffic(network)
-        self._on_links: dict[int, tuple[InTransit, int]] = {}
-        """Messages on a hop, and on which, by what the traffic calls them."""
+        self._on_links: dict[int, tuple[MessageInTransit, int]] = {}
+        """Messages on a hop, and which hop, by the number of the transfer."""
         self._bursts = count()
-        self._transits: dict[int, InTransit] = {}
-        """Messages under way, by number."""
+        self._transits: dict[int, MessageInTransit] = {}
+        """Messages in transit, by number."""
         self._messages: list[MessageRecord] = []
         self._work: list[WorkRecord] = []
 
     @property
     def parties(self) -> dict[PartyId, Participant[Any]]:
-        """The parties as they stand now."""
+        """Parties in their present state."""
         found = {i: placed.party for i, placed in self._parties.items()}
-        return {i: p.acting if isinstance(p, Observed) else p for i, p in found.items()}
+        return {i: p.inner if isinstance(p, RecordedParty) else p for i, p in found.items()}
 
     def _send(self, placed: P, send: Send, when: float, by: int | None) -> None:
-        """Put a message on its way."""
+        """Send a message."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ work
 
-    def _note(
+    def _record_work(
         self, placed: P, work: RoundWork | None, start: float, end: float, cause: Cause | None
     ) -> Cause:
-        """Record a round, or the handling of a message; what comes of it has it as its cause."""
+        """Record a round, or the handling of a message; return it as the cause of what follows."""
         number = placed.last_work = len(self._work)
         self._work.append(
             WorkRecord(
@@ -213,17 +213,17 @@ class SessionRun(Generic[P]):
         )
         return "work", number
 
-    def _put_out(
+    def _handle_outputs(
         self,
         placed: P,
         outputs: Iterable[Output[Any]],
         ends: Mapping[int, tuple[float, int]],
         ended_ms: float,
     ) -> None:
-        """What comes of a party's work.
+        """Send or record the outputs of a party's work.
 
         Args:
-            ends: when each round was over, and the number of its record.
+            ends: end of each round, and the number of its record.
         """
         for output in outputs:
             if isinstance(output, Send):
@@ -236,18 +236,19 @@ class SessionRun(Generic[P]):
     # ------------------------------------------------------------------ messages
 
     def _route(self, sender: PartyId, receiver: PartyId) -> tuple[FlowHop, ...]:
-        """The hops from one party to another."""
+        """Return the hops from one party to another."""
         route = self.network.route(sender, receiver)
         services = [self.network.sites[d.target].service_ms for d in route[:-1]]
         return tuple(map(FlowHop, route, [*services, 0.0]))
 
     def _dispatch(
         self, placed: P, send: Send, when: float, by: int | None, burst: int
-    ) -> InTransit | None:
-        """Record a message; None if a fault drops it, or it is for nobody."""
+    ) -> MessageInTransit | None:
+        """Record a message; return it in transit, None if a fault drops it or there is no
+        receiver."""
         sender = placed.party.me
         number = len(self._messages)
-        fate = self._faults.fate(send.kind, sender, send.to) if send.to in self._parties else None
+        fate = self._faults.decide(send.kind, sender, send.to) if send.to in self._parties else None
         dropped = (
             fate is None
             or fate.dropped
@@ -274,7 +275,7 @@ class SessionRun(Generic[P]):
             return None
         numbers, hops = self._flows[sender, send.to]
         key = TransferKey(sender, send.to, next(numbers), 0)
-        self._transits[number] = InTransit(
+        self._transits[number] = MessageInTransit(
             number,
             key,
             send.data,
@@ -286,21 +287,21 @@ class SessionRun(Generic[P]):
         )
         return self._transits[number]
 
-    def _links(self) -> Traffic | LiveTraffic:
-        """What messages are put on."""
+    def _carrier(self) -> Traffic | RealtimeTraffic:
+        """Return the traffic that carries messages."""
         return self._traffic
 
-    def _size(self, transit: InTransit) -> int:
-        """Bytes of a message on the way."""
+    def _size(self, transit: MessageInTransit) -> int:
+        """Return the size of a message with the transport's overhead."""
         return len(transit.data) + self.network.connection.overhead_bytes
 
-    def _put(self, transit: InTransit, now_ms: float, available: int) -> None:
-        """Put a message on its next hop.
+    def _send_on_hop(self, transit: MessageInTransit, now_ms: float, available: int) -> None:
+        """Send a message on its next hop.
 
         Args:
-            available: bytes of it that are there.
+            available: number of its bytes that are available.
         """
-        at = len(transit.given)
+        at = len(transit.transfer_numbers)
         hop = transit.route[at]
         transit.key = transit.key._replace(hop=at)
         draws = self._draws(transit.key, hop.direction)
@@ -309,7 +310,7 @@ class SessionRun(Generic[P]):
             draws = Draws(hop.draws.forward_ms, hop.draws.backward_ms, draws.key)
         hop.burst, hop.draws = transit.burst, draws
         connection = self.network.connection
-        number = self._links().send(
+        number = self._carrier().send(
             hop.direction,
             now_ms,
             self._size(transit),
@@ -318,39 +319,43 @@ class SessionRun(Generic[P]):
             available=available,
             stream=connection.forwarding == "stream" and at + 1 < len(transit.route),
         )
-        transit.given.append(number)
+        transit.transfer_numbers.append(number)
         transit.forwarded.append(0)
         self._on_links[number] = transit, at
 
-    def _through(self, arrival: Arrival) -> tuple[InTransit, int]:
-        """The message that is, or of which more is, at the end of a hop, and which hop."""
+    def _complete_hop(self, arrival: Arrival) -> tuple[MessageInTransit, int]:
+        """Return the message of an arrival, and its hop; complete the hop if all of it is there."""
         transit, at = self._on_links[arrival.number]
         if arrival.whole:
             del self._on_links[arrival.number]
-            transit.hops.append(transit.route[at].over(self._traffic.finish(arrival.number)))
+            transit.hops.append(
+                transit.route[at].hop_record(self._traffic.take_transfer(arrival.number))
+            )
         return transit, at
 
-    def _give_up(self, transit: InTransit) -> None:
-        """Record a message as lost: TCP has given up the connection that it was on."""
+    def _record_loss(self, transit: MessageInTransit) -> None:
+        """Record a message as lost: TCP has aborted its connection."""
         number = transit.number
         del self._transits[number]
-        record = self._messages[number].landed(None, tuple(transit.hops))
+        record = self._messages[number].with_arrival(None, tuple(transit.hops))
         self._messages[number] = replace(record, fate="lost")
-        for given in transit.given:
+        for given in transit.transfer_numbers:
             self._on_links.pop(given, None)
 
-    def _landed(self, transit: InTransit, received_ms: float | None) -> MessageRecord:
-        """The record of a message at the end of its route."""
+    def _record_arrival(
+        self, transit: MessageInTransit, received_ms: float | None
+    ) -> MessageRecord:
+        """Record a message's arrival at the end of its route, and return the record."""
         number = transit.number
         del self._transits[number]
-        record = self._messages[number].landed(received_ms, tuple(transit.hops))
+        record = self._messages[number].with_arrival(received_ms, tuple(transit.hops))
         self._messages[number] = record
         return record
 
     # ------------------------------------------------------------------ the end
 
-    def _ahead(self, now_ms: float) -> dict[int, list[Hop]]:
-        """The hops that messages are on, by message: as they end if nothing else is sent."""
+    def _hops_under_way(self, now_ms: float) -> dict[int, list[Hop]]:
+        """Return the hops under way, by message, as they end if nothing else is sent."""
         found: dict[int, list[Hop]] = {}
         if not self._on_links:
             return found
@@ -359,17 +364,17 @@ class SessionRun(Generic[P]):
             now_ms = arrival.at_ms
             if arrival.whole:
                 transit, at = self._on_links[arrival.number]
-                hop = transit.route[at].over(traffic.finish(arrival.number))
+                hop = transit.route[at].hop_record(traffic.take_transfer(arrival.number))
                 found.setdefault(transit.number, []).append(hop)
         return found
 
     def _trace(self, ended_ms: float) -> Trace:
-        """What has happened so far; a run that is not over counts as stalled."""
-        ahead = self._ahead(ended_ms)
+        """Return the trace of the events so far; an unfinished run counts as stalled."""
+        ahead = self._hops_under_way(ended_ms)
         for number, transit in self._transits.items():  # when the run was stopped
             hops = (*transit.hops, *ahead.get(number, ()))
             self._messages[number] = replace(self._messages[number], hops=hops)
-        verdict, endings, outcomes = conclude(
+        verdict, endings, outcomes = conclude_run(
             {i: (placed.party, placed.ended_ms) for i, placed in self._parties.items()},
             ended_ms,
             self.validate,
@@ -387,5 +392,5 @@ class SessionRun(Generic[P]):
             max(ending.at_ms for ending in endings),
             any(inner_party(party).reproducible for party in self.parties.values()),
             outcomes,
-            contents=contents(self._recording, self._messages) if self._recording else {},
+            contents=message_contents(self._recording, self._messages) if self._recording else {},
         )

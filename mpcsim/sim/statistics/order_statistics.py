@@ -1,7 +1,8 @@
-"""Which of n times enclose a percentile, so surely (David and Nagaraja, *Order Statistics*, 7.1).
+"""Distribution-free confidence intervals of percentiles by order statistics.
 
-Of n independent times, binomially many lie below a percentile, whatever their distribution is; so
-two of the sorted times enclose it with at least the confidence asked for.
+Of n independent times, the number below a percentile is binomially distributed, whatever their
+distribution; so two order statistics enclose the percentile with at least the confidence asked for
+(David and Nagaraja, *Order Statistics*, section 7.1).
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Final
 import numpy as np
 
 MOST_EXACT: Final = 100_000
-"""Of more times than that, the binomial distribution is taken for a normal one."""
+"""Number of times above which the binomial distribution is approximated by a normal one."""
 
 
-def ranks(n: int, share: float, confidence: float) -> tuple[int, int]:
-    """Ranks, from 1 on, of the times that enclose a percentile; 0 and n + 1: there is none.
+def enclosing_ranks(n: int, share: float, confidence: float) -> tuple[int, int]:
+    """Return the ranks, from 1 on, of the times that enclose a percentile; 0 or n + 1: open end.
 
     Args:
-        share: of the times that lie below the percentile, between 0 and 1.
+        share: level of the percentile, between 0 and 1.
     """
     if n > MOST_EXACT:
         beside = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt(n * share * (1 - share))

@@ -1,19 +1,19 @@
-"""What led to what: causes of work and of messages, and the longest chain of messages."""
+"""Causes of work and of messages, and the longest causal chain of messages."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.traces.flight import RESOLUTION_MS, arrived
+from mpcsim.sim.traces.message_segments import RESOLUTION_MS, has_arrived
 from mpcsim.sim.traces.records import MessageRecord, RunRecord, WorkRecord
 
 
 def sequential_delays(trace: RunRecord) -> int:
-    """Messages in the longest causal chain: each was sent only after the one before had come.
+    """Return the number of messages in the longest causal chain (sequential delays).
 
-    A round needs the messages of earlier rounds that its party had by then, and its party's
-    earlier rounds; a message that came early, for a later round, delays nothing.
+    A round needs its party's earlier rounds, and the messages of earlier rounds that the party had
+    received by then; a message that arrives early, for a later round, delays nothing.
     """
     of_work: dict[int, int] = {}
     of_party: dict[PartyId, int] = defaultdict(int)
@@ -26,7 +26,7 @@ def sequential_delays(trace: RunRecord) -> int:
 
     incoming: dict[PartyId, list[MessageRecord]] = defaultdict(list)
     for message in trace.messages:
-        if arrived(trace, message):
+        if has_arrived(trace, message):
             incoming[message.receiver].append(message)
     for work in trace.work:
         needed = [of_party[work.party]]
@@ -47,9 +47,9 @@ def sequential_delays(trace: RunRecord) -> int:
 
 
 def origin_of(trace: RunRecord, message: MessageRecord) -> MessageRecord | WorkRecord | None:
-    """What made a party send a message.
+    """Return the work or message that made a party send a message; None at the start.
 
-    Handling that takes no time leaves no work record. So a message sent after the end of its work
+    Handling that takes no time leaves no work record: a message sent after the end of its work
     answers the message that its sender received at that moment, if there is one.
     """
     work = None if message.work is None else trace.work[message.work]
@@ -65,7 +65,7 @@ def origin_of(trace: RunRecord, message: MessageRecord) -> MessageRecord | WorkR
 
 
 def root_of(trace: RunRecord, work: WorkRecord) -> WorkRecord:
-    """The handling of the message that let this work begin, or the work itself."""
+    """Return the handling of the message that let this work begin, or the work itself."""
     while work.cause and work.cause[0] == "work":
         before = trace.work[work.cause[1]]
         if before.round:
@@ -75,7 +75,7 @@ def root_of(trace: RunRecord, work: WorkRecord) -> WorkRecord:
 
 
 def last_event(trace: RunRecord) -> MessageRecord | WorkRecord | None:
-    """What ended the run: the last event of the party that ended last."""
+    """Return the event that ended the run: the last event of the party that ended last."""
     until = trace.finished_ms + RESOLUTION_MS
     last = {e.party for e in trace.endings if e.at_ms >= trace.finished_ms - RESOLUTION_MS}
     ended = {e.party for e in trace.endings if e.status != "waiting"} & last
@@ -95,7 +95,7 @@ def last_event(trace: RunRecord) -> MessageRecord | WorkRecord | None:
 
 
 def cause_of(trace: RunRecord, work: WorkRecord) -> MessageRecord | WorkRecord | None:
-    """What a piece of work had to wait for last.
+    """Return what a piece of work waited for last: a message, earlier work, or None.
 
     A message that came while the party was busy is recorded as the cause of its handling, but
     what the handling waited for was the work before.

@@ -1,4 +1,4 @@
-"""What a run's duration was made of: the chain of work and messages that ended it.
+"""Critical path of a run: the chain of work and messages that determined its duration.
 
 All times are milliseconds of the run's clock, from its start.
 """
@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 from mpcsim.ids import PartyId
 from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.traces.causes import cause_of, last_event, origin_of
-from mpcsim.sim.traces.flight import PARTS, RESOLUTION_MS, Segment, flight, label
 from mpcsim.sim.traces.frame import load_pandas
+from mpcsim.sim.traces.message_segments import (
+    PARTS,
+    RESOLUTION_MS,
+    Segment,
+    message_label,
+    message_segments,
+)
 from mpcsim.sim.traces.records import MessageRecord, RunRecord, WorkRecord
 
 if TYPE_CHECKING:
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """What the run's duration was made of: the chain of work and messages that ended it.
+    """Critical path: the chain of work and messages from a run's start to its end.
 
     Segments follow each other without a gap from the start to ``total_ms``. Shortening anything
     that is not on the path does not shorten the run.
@@ -34,12 +40,12 @@ class CriticalPath:
 
     @property
     def parts(self) -> dict[str, float]:
-        """Total by part, in the order of ``PARTS``, zeros included; adds up to ``total_ms``."""
+        """Time by part, in the order of ``PARTS``, zeros included; adds up to ``total_ms``."""
         return {part: fsum(s.parts.get(part, 0.0) for s in self.segments) for part in PARTS}
 
     @property
     def places(self) -> dict[str, float]:
-        """Total by party, link and gateway, in the order of their first appearance."""
+        """Time by party, link and gateway, in the order of their first appearance."""
         found: dict[str, list[float]] = {}
         for segment in self.segments:
             found.setdefault(segment.where, []).append(segment.duration_ms)
@@ -56,7 +62,7 @@ class CriticalPath:
         return f"critical path of {self.name or 'run'}: {milliseconds(self.total_ms)} ms"
 
     def tables(self) -> list[Table]:
-        """One table by part, one by place, and the segments."""
+        """Return three tables: times by part, times by place, and the segments."""
 
         def share(ms: float) -> str:
             return f"{ms / self.total_ms:.1%}" if self.total_ms else ""
@@ -88,7 +94,7 @@ class CriticalPath:
         return [parts, places, segments]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per segment: where, what, start_ms, end_ms, and a column ``<part>_ms`` a part.
+        """Return a data frame with a row per segment, and a column ``<part>_ms`` for each part.
 
         Raises:
             UsageError: pandas is not installed.
@@ -109,16 +115,16 @@ class CriticalPath:
 
 
 def critical_path(trace: RunRecord) -> CriticalPath:
-    """From what ended the run back through its causes to the start.
+    """Return the critical path: from the event that ended the run back through its causes.
 
-    A run that was still waiting at its end has the path of the last thing that happened, and
-    ``idle`` time from there.
+    A run that was still waiting at its end has the path of its last event, and ``idle`` time from
+    there.
     """
     backwards: list[Segment] = []
     now = trace.finished_ms
 
     def gap(until: float, party: PartyId | None, what: str, part: str) -> None:
-        """Time between a cause and what it led to."""
+        """Add the time between a cause and its effect, if there is any."""
         nonlocal now
         if now > until + RESOLUTION_MS:
             where = "nobody" if party is None else f"party {party}"
@@ -156,14 +162,14 @@ def critical_path(trace: RunRecord) -> CriticalPath:
                 gap(cause.received_ms or 0.0, step.party, step.name, "contention")
             step = cause
         else:
-            backwards += reversed(flight(trace, step))
+            backwards += reversed(message_segments(trace, step))
             now = step.sent_ms
             by = origin_of(trace, step)
             if isinstance(by, MessageRecord):
                 until = by.received_ms or 0.0
             else:
                 until = 0.0 if by is None else by.end_ms
-            gap(until, step.sender, f"before {label(step)}", "idle")
+            gap(until, step.sender, f"before {message_label(step)}", "idle")
             step = by
     gap(0.0, None, "the run waited", "idle")
     return CriticalPath(trace.name, tuple(reversed(backwards)), trace.finished_ms)

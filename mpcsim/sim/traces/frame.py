@@ -1,4 +1,4 @@
-"""A trace as a data frame: one row per event. Times are milliseconds from the run's start."""
+"""Traces as data frames: one row per event. Times are milliseconds from the run's start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.traces.flight import PARTS, flight, hop_parts
+from mpcsim.sim.traces.message_segments import PARTS, hop_parts, message_segments
 from mpcsim.sim.traces.records import RunRecord
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ FRAME_COLUMNS: Final[Mapping[str, str]] = {
 
 
 def to_frame(trace: RunRecord) -> pd.DataFrame:
-    """The trace as a tidy table: one row per event, columns as in ``FRAME_COLUMNS``.
+    """Return the trace as a tidy table: one row per event, columns as in ``FRAME_COLUMNS``.
 
     Rows are in order of their start; a message comes before its hops. Whole numbers are of the
     nullable type ``Int64``.
@@ -90,7 +90,7 @@ def _frame_rows(trace: RunRecord) -> Iterator[dict[str, Any]]:
             "cause_number": message.work,
         }
         end = message.received_ms
-        segments = flight(trace, message)
+        segments = message_segments(trace, message)
         yield {
             **common,
             "event": "message",

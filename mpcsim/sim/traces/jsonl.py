@@ -1,10 +1,9 @@
-"""Traces as JSON Lines: to keep and to load again.
+"""Traces as JSON Lines files: writing, and strict reading.
 
-A header with the format's name and version and the run's own fields, then one record per line,
-work first, then messages, then endings, each in order of its number. Times are written so that
-they read back as exactly the same floats. What the parties returned is not part of it: it may be
-secret; what their messages say is if it is asked for.
-"""
+A file has a header with the format's name, its version and the run's own fields, then one record
+per line: work, messages, endings, each in order of its number. Times read back as exactly the same
+floats. The parties' results are left out, because they may be secret; contents of messages are
+included on request."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from mpcsim.sim.traces.records import (
 VERSION: Final = 2
 MARK: Final = "SECRETS: what only the receivers of messages may see is in this file"
 _PARTS: Final = {"work": "work", "messages": "message", "endings": "ending"}
-"""Lists of records, and what each of them is called."""
+"""Lists of records, each with the name of its records."""
 FATES: Final = frozenset({"delivered", "dropped", "duplicate", "lost"})
 STATUSES: Final = frozenset({"done", "aborted", "waiting"})
 
@@ -40,10 +39,10 @@ STATUSES: Final = frozenset({"done", "aborted", "waiting"})
 
 
 def to_jsonl(trace: RunRecord, *, contents: bool = False) -> str:
-    """The trace as JSON Lines.
+    """Return the trace as JSON Lines.
 
     Args:
-        contents: what the messages say, too: SECRETS, and marked as such.
+        contents: include the contents of messages: SECRETS, and marked as such.
 
     Raises:
         ValueError: a time is infinite or not a number.
@@ -60,7 +59,7 @@ def to_jsonl(trace: RunRecord, *, contents: bool = False) -> str:
 
 
 def to_json(trace: RunRecord, *, contents: bool = False) -> str:
-    """The same as one JSON object, with lists of ``work``, ``messages`` and ``endings``."""
+    """Return the trace as one JSON object, with lists ``work``, ``messages`` and ``endings``."""
     parts = {part: _records(trace, part, contents) for part in _PARTS}
     whole = _header(trace, contents) | parts
     return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
@@ -136,7 +135,7 @@ def load(path: str | Path) -> RunRecord:
 
 
 def from_jsonl(text: str) -> RunRecord:
-    """The trace in a JSON Lines text.
+    """Parse the trace in a JSON Lines text.
 
     Raises:
         InvalidEncoding: as for ``load``.
@@ -152,9 +151,9 @@ def from_jsonl(text: str) -> RunRecord:
     if header.values.get("version") != VERSION:
         found = header.values.get("version")
         raise InvalidEncoding(f"line 1: version is {found!r}; this package reads {VERSION}")
-    header.take("format", str)
-    header.take("version", int)
-    counts = {name: header.take(name, int) for name in ("work", "messages", "endings")}
+    header.take_field("format", str)
+    header.take_field("version", int)
+    counts = {name: header.take_field(name, int) for name in ("work", "messages", "endings")}
     expected = 1 + sum(counts.values())
     if text and not text.endswith("\n"):
         raise InvalidEncoding(f"line {len(lines)}: cut off before its end")
@@ -165,7 +164,7 @@ def from_jsonl(text: str) -> RunRecord:
         )
     body = enumerate(lines[1:], 2)
     work = tuple(_work(*next(body), at, counts) for at in range(counts["work"]))
-    marked = bool(header.among("contents", {"", MARK}))
+    marked = bool(header.take_one_of("contents", {"", MARK}))
     contents: dict[int, Any] = {}
     messages = tuple(
         _message(*next(body), at, counts, contents if marked else None)
@@ -181,27 +180,27 @@ def from_jsonl(text: str) -> RunRecord:
                 )
     endings = tuple(_ending(*next(body)) for _ in range(counts["endings"]))
     trace = RunRecord(
-        name=header.take("name", str),
-        network=header.take("network", str),
-        seed=header.take("seed", int),
-        compute=header.take("compute", str),
-        clock=header.among("clock", {"virtual", "real"}),
-        verdict=Verdict(header.among("verdict", {v.value for v in Verdict})),
+        name=header.take_field("name", str),
+        network=header.take_field("network", str),
+        seed=header.take_field("seed", int),
+        compute=header.take_field("compute", str),
+        clock=header.take_one_of("clock", {"virtual", "real"}),
+        verdict=Verdict(header.take_one_of("verdict", {v.value for v in Verdict})),
         messages=messages,
         work=work,
         endings=endings,
-        finished_ms=header.time("finished_ms"),
-        reproducible=header.take("reproducible", bool),
-        scenario=header.take("scenario", str),
+        finished_ms=header.take_time("finished_ms"),
+        reproducible=header.take_field("reproducible", bool),
+        scenario=header.take_field("scenario", str),
         versions=_texts(header, "versions"),
         contents=contents,
     )
-    header.done()
+    header.check_empty()
     return trace
 
 
 class _Record:
-    """One JSON object, field by field; what is missing, extra or of another type is refused."""
+    """JSON object read field by field; missing, extra and ill-typed fields are refused."""
 
     def __init__(self, line: int, source: str | Mapping[str, Any], what: str) -> None:
         self.line = line
@@ -223,33 +222,35 @@ class _Record:
     def wrong(self, reason: str) -> InvalidEncoding:
         return InvalidEncoding(f"line {self.line}: {self.what}: {reason}")
 
-    def _pop(self, name: str) -> Any:
+    def _pop_field(self, name: str) -> Any:
         try:
             return self.values.pop(name)
         except KeyError:
             raise self.wrong(f"{name} is missing") from None
 
-    def take(self, name: str, kind: Any) -> Any:
-        """A field of exactly this type."""
-        value = self._pop(name)
+    def take_field(self, name: str, kind: Any) -> Any:
+        """Remove and return a field of exactly this type."""
+        value = self._pop_field(name)
         if type(value) is not kind:
-            raise self.wrong(f"{name} is {_short(value)}: not {_KINDS[kind]}")
+            raise self.wrong(f"{name} is {_shorten(value)}: not {_KINDS[kind]}")
         if kind is int and name != "seed" and value < 0:
             raise self.wrong(f"{name} is {value}: below 0")
         return value
 
-    def among(self, name: str, allowed: Iterable[str]) -> str:
-        """A text out of a few."""
-        value: str = self.take(name, str)
+    def take_one_of(self, name: str, allowed: Iterable[str]) -> str:
+        """Remove and return a text field with one of the allowed values."""
+        value: str = self.take_field(name, str)
         if value not in allowed:
-            raise self.wrong(f"{name} is {_short(value)}: not one of {', '.join(sorted(allowed))}")
+            raise self.wrong(
+                f"{name} is {_shorten(value)}: not one of {', '.join(sorted(allowed))}"
+            )
         return value
 
-    def time(self, name: str) -> float:
-        """A finite number of milliseconds; whole numbers are as good as floats."""
-        value = self._pop(name)
+    def take_time(self, name: str) -> float:
+        """Remove and return a finite number of milliseconds, integer or float."""
+        value = self._pop_field(name)
         if type(value) not in (int, float):
-            raise self.wrong(f"{name} is {_short(value)}: not a number")
+            raise self.wrong(f"{name} is {_shorten(value)}: not a number")
         try:
             number = float(value)
         except OverflowError:
@@ -258,13 +259,13 @@ class _Record:
             raise self.wrong(f"{name} is not finite")
         return number
 
-    def optional(self, name: str, read: Callable[[str], Any]) -> Any:
-        """A field that may be null."""
+    def take_optional(self, name: str, read: Callable[[str], Any]) -> Any:
+        """Remove and return a field that may be null."""
         if name in self.values and self.values[name] is None:
             return self.values.pop(name)
         return read(name)
 
-    def done(self) -> None:
+    def check_empty(self) -> None:
         if self.values:
             raise self.wrong(f"unknown field {next(iter(self.values))!r}")
 
@@ -278,22 +279,22 @@ _KINDS: Final = {
 }
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _open(line: int, source: str, kind: str) -> _Record:
     record = _Record(line, source, "record")
-    found = record.take("record", str)
+    found = record.take_field("record", str)
     if found != kind:
-        raise record.wrong(f"{kind} expected, {_short(found)} found")
+        raise record.wrong(f"{kind} expected, {_shorten(found)} found")
     record.what = kind
     return record
 
 
 def _numbered(record: _Record, at: int) -> int:
-    number: int = record.take("number", int)
+    number: int = record.take_field("number", int)
     if number != at:
         raise record.wrong(f"number is {number}: {at} comes next")
     return number
@@ -303,34 +304,34 @@ def _work(line: int, source: str, at: int, counts: Mapping[str, int]) -> WorkRec
     record = _open(line, source, "work")
 
     def cause(name: str) -> tuple[str, int]:
-        value = record.take(name, list)
+        value = record.take_field(name, list)
         if len(value) != 2 or value[0] not in ("message", "work") or type(value[1]) is not int:
-            raise record.wrong(f"cause is {_short(value)}: not a kind of record and a number")
+            raise record.wrong(f"cause is {_shorten(value)}: not a kind of record and a number")
         # Causes come first, so following them ends.
         limit = counts["messages"] if value[0] == "message" else at
         if not 0 <= value[1] < limit:
-            raise record.wrong(f"cause is {_short(value)}: there is no such record before it")
+            raise record.wrong(f"cause is {_shorten(value)}: there is no such record before it")
         return value[0], value[1]
 
     made = WorkRecord(
         number=_numbered(record, at),
-        party=PartyId(record.take("party", int)),
-        site=record.take("site", str),
-        protocol=record.take("protocol", str),
-        round=record.take("round", int),
-        name=record.take("name", str),
-        start_ms=record.time("start_ms"),
-        end_ms=record.time("end_ms"),
-        cause=record.optional("cause", cause),
+        party=PartyId(record.take_field("party", int)),
+        site=record.take_field("site", str),
+        protocol=record.take_field("protocol", str),
+        round=record.take_field("round", int),
+        name=record.take_field("name", str),
+        start_ms=record.take_time("start_ms"),
+        end_ms=record.take_time("end_ms"),
+        cause=record.take_optional("cause", cause),
     )
-    record.done()
+    record.check_empty()
     return made
 
 
 def _texts(record: _Record, name: str) -> dict[str, str]:
-    found: dict[str, str] = record.take(name, dict)
+    found: dict[str, str] = record.take_field(name, dict)
     if not all(type(value) is str for value in found.values()):
-        raise record.wrong(f"{name} is {_short(found)}: not texts by name")
+        raise record.wrong(f"{name} is {_shorten(found)}: not texts by name")
     return found
 
 
@@ -339,60 +340,60 @@ def _message(
 ) -> MessageRecord:
     record = _open(line, source, "message")
     if contents is not None and "content" in record.values:
-        contents[at] = record.take("content", dict)
+        contents[at] = record.take_field("content", dict)
 
     def work(name: str) -> int:
-        number: int = record.take(name, int)
+        number: int = record.take_field(name, int)
         if number >= counts["work"]:
             raise record.wrong(f"work is {number}: there is no such record")
         return number
 
     made = MessageRecord(
         number=_numbered(record, at),
-        session=record.take("session", str),
-        protocol=record.take("protocol", str),
-        round=record.take("round", int),
-        kind=record.take("kind", str),
-        sender=PartyId(record.take("sender", int)),
-        receiver=PartyId(record.take("receiver", int)),
-        size=record.take("size", int),
-        sent_ms=record.time("sent_ms"),
-        received_ms=record.optional("received_ms", record.time),
-        hops=tuple(_hop(line, hop) for hop in record.take("hops", list)),
-        work=record.optional("work", work),
-        fate=record.among("fate", FATES),
+        session=record.take_field("session", str),
+        protocol=record.take_field("protocol", str),
+        round=record.take_field("round", int),
+        kind=record.take_field("kind", str),
+        sender=PartyId(record.take_field("sender", int)),
+        receiver=PartyId(record.take_field("receiver", int)),
+        size=record.take_field("size", int),
+        sent_ms=record.take_time("sent_ms"),
+        received_ms=record.take_optional("received_ms", record.take_time),
+        hops=tuple(_hop(line, hop) for hop in record.take_field("hops", list)),
+        work=record.take_optional("work", work),
+        fate=record.take_one_of("fate", FATES),
     )
-    record.done()
+    record.check_empty()
     return made
 
 
 def _hop(line: int, source: Any) -> Hop:
     record = _Record(line, _no_text(source), "hop")
-    inner = _Record(line, _no_text(record._pop("transfer")), "transfer")
-    transfer = Transfer(**{f.name: inner.time(f.name) for f in fields(Transfer)})
-    inner.done()
+    inner = _Record(line, _no_text(record._pop_field("transfer")), "transfer")
+    transfer = Transfer(**{f.name: inner.take_time(f.name) for f in fields(Transfer)})
+    inner.check_empty()
     hop = Hop(
-        record.take("source", str),
-        record.take("target", str),
+        record.take_field("source", str),
+        record.take_field("target", str),
         transfer,
-        record.time("service_ms"),
+        record.take_time("service_ms"),
     )
-    record.done()
+    record.check_empty()
     return hop
 
 
 def _no_text(source: Any) -> Any:
-    """What is there, unless it is a text that would be read as JSON."""
+    """Return the value, or None for a text, which ``_Record`` would parse as JSON."""
     return None if isinstance(source, str) else source
 
 
 def _ending(line: int, source: str) -> Ending:
     record = _open(line, source, "ending")
     made = Ending(
-        party=PartyId(record.take("party", int)),
-        status=record.among("status", STATUSES),
-        at_ms=record.time("at_ms"),
-        text=record.take("text", str),
+        party=PartyId(record.take_field("party", int)),
+        status=record.take_one_of("status", STATUSES),
+        at_ms=record.take_time("at_ms"),
+        text=record.take_field("text", str),
     )
-    record.done()
+    record.check_empty()
     return made

@@ -10,7 +10,7 @@ from mpcsim.sim.traces.records import RunRecord
 
 
 def mermaid(trace: RunRecord) -> str:
-    """The messages of a run in the order in which they were sent, and how the parties ended.
+    """Return a Mermaid diagram of a run's messages, in order of sending, and its endings.
 
     Each message has its kind, its size and when it arrived; one that never did is crossed out.
     """
@@ -29,7 +29,7 @@ def mermaid(trace: RunRecord) -> str:
 
 
 def _plain(kind: str) -> str:
-    """A kind of message as a name: one from a file may be any text, and must not be a line."""
+    """Return a message kind with only word characters: one from a file may be any text."""
     return re.sub(r"\W", "?", kind)
 
 

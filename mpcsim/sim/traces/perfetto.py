@@ -1,4 +1,4 @@
-"""Traces as trace events: to look at in a browser (ui.perfetto.dev, chrome://tracing)."""
+"""Traces in the Trace Event Format, for ui.perfetto.dev and chrome://tracing."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.traces.flight import PARTS, arrived, extra_ms, hop_parts, label
+from mpcsim.sim.traces.message_segments import (
+    PARTS,
+    extra_ms,
+    has_arrived,
+    hop_parts,
+    message_label,
+)
 from mpcsim.sim.traces.records import FORMAT, MessageRecord, RunRecord
 
 
 def perfetto(trace: RunRecord) -> dict[str, Any]:
-    """The trace in the Trace Event Format, for ui.perfetto.dev and chrome://tracing.
+    """Return the trace in the Trace Event Format, for ui.perfetto.dev and chrome://tracing.
 
     Sites are processes, parties their threads. Work is complete events (``X``). Each message is an
     asynchronous span (``b``, ``e``) with a nested span for every hop, and a flow arrow (``s``,
@@ -94,7 +100,7 @@ def save_perfetto(trace: RunRecord, path: str | Path) -> Path:
 
 
 def _sites(trace: RunRecord) -> list[str]:
-    """Sites of parties, then the others, by first appearance."""
+    """Return the parties' sites, then the others, by first appearance."""
     found = dict.fromkeys(_homes(trace).values())
     for message in trace.messages:
         for hop in message.hops:
@@ -103,7 +109,7 @@ def _sites(trace: RunRecord) -> list[str]:
 
 
 def _homes(trace: RunRecord) -> dict[PartyId, str]:
-    """Where each party sits, as far as the trace tells."""
+    """Return each party's site, as far as the trace shows it."""
     found: dict[PartyId, str] = {work.party: work.site for work in trace.work}
     for message in trace.messages:
         if message.hops:
@@ -128,12 +134,12 @@ def _us(ms: float) -> float:
 
 
 def _span(start_ms: float, end_ms: float) -> dict[str, float]:
-    """At least a nanosecond: viewers drop what has no duration."""
+    """Return start and duration, at least a nanosecond: viewers drop empty events."""
     return {"ts": _us(start_ms), "dur": max(1, _ns(end_ms) - _ns(start_ms)) / 1000}
 
 
 class _Slots:
-    """Hands out nanoseconds of a thread, each once, so that no marker hides another."""
+    """Allocator of a thread's nanoseconds, each once, so that no marker hides another."""
 
     def __init__(self) -> None:
         self._taken: set[tuple[PartyId, int]] = set()
@@ -153,7 +159,7 @@ def _message_events(
     home: Mapping[PartyId, str],
     slot: _Slots,
 ) -> list[dict[str, Any]]:
-    name = label(message)
+    name = message_label(message)
     sender = {"pid": process[home[message.sender]], "tid": message.sender}
     receiver = {"pid": process[home[message.receiver]], "tid": message.receiver}
     sent = _us(message.sent_ms)
@@ -166,7 +172,7 @@ def _message_events(
     if message.fate == "dropped":
         drop = {"name": f"dropped {name}", "cat": "message", "ph": "i", "s": "t", "ts": sent}
         return [*found, {**drop, **sender, "args": args}]
-    there = arrived(trace, message) and message.received_ms is not None
+    there = has_arrived(trace, message) and message.received_ms is not None
     on_hops = message.hops[-1].transfer.arrived_ms if message.hops else message.sent_ms
     end = message.received_ms if message.received_ms is not None else on_hops
     found.append({"name": name, "ph": "b", "ts": sent, **common, "args": args})

@@ -1,4 +1,4 @@
-"""The record of a run: messages, work and endings. Plain data.
+"""Records of a run as plain data: messages, work and endings.
 
 All times are milliseconds of the run's clock, from its start.
 """
@@ -17,7 +17,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId
 from mpcsim.sim.network.transport import Transfer
 
 FORMAT: Final = "mpcsim-trace"
-"""Names traces in files."""
+"""Name of the format in trace files."""
 
 
 PARTY_OF: Final = {
@@ -27,15 +27,15 @@ PARTY_OF: Final = {
     "operator": OPERATOR,
     "institution": INSTITUTION,
 }
-"""As which party each place is shown: the node is its caller's."""
+"""Party numbers under which the service's places are shown in figures."""
 
 Scope = Literal["protocol", "rest"]
-"""What a time is the time of: ``protocol``, from the first message of a session to the last result;
-or ``rest``, a whole call of the REST API, which opens the vault before it."""
+"""Scope of a time: ``protocol``, from the first message of a session to the last result; or
+``rest``, a whole call of the REST API, which opens the vault first."""
 
 
 class Verdict(Enum):
-    """How a run ended; exactly one of four."""
+    """Verdict on a run: how it ended."""
 
     VALID = "completed valid"
     INVALID = "completed INVALID"
@@ -45,18 +45,18 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Hop:
-    """One hop of a message's route."""
+    """Hop of a message's route, with its transfer."""
 
     source: str
     target: str
     transfer: Transfer
     service_ms: float = 0.0
-    """Spent at the target before the message went on."""
+    """Service time at the target before the message went on."""
 
 
 @dataclass(frozen=True)
 class MessageRecord:
-    """One message."""
+    """Record of one message: kind, ends, size, times, hops and fate."""
 
     number: int
     session: str
@@ -66,18 +66,18 @@ class MessageRecord:
     sender: PartyId
     receiver: PartyId
     size: int
-    """Envelope in bytes; the transport adds its overhead."""
+    """Size of the envelope in bytes; the transport adds its overhead."""
     sent_ms: float
     received_ms: float | None
-    """None: it never arrived."""
+    """Time of receipt; None: the message never arrived."""
     hops: tuple[Hop, ...]
     work: int | None
     """Number of the work record that produced it."""
     fate: str = "delivered"
     """``delivered``, ``dropped``, ``duplicate`` or ``lost`` (the receiver was down)."""
 
-    def landed(self, received_ms: float | None, hops: tuple[Hop, ...]) -> MessageRecord:
-        """The record of the same message, arrived (as ``replace`` would make it, only faster)."""
+    def with_arrival(self, received_ms: float | None, hops: tuple[Hop, ...]) -> MessageRecord:
+        """Return the record with times of arrival (as ``replace`` does, only faster)."""
         return MessageRecord(
             self.number,
             self.session,
@@ -97,7 +97,7 @@ class MessageRecord:
 
 @dataclass(frozen=True)
 class WorkRecord:
-    """One uninterrupted piece of computation: a round, or the handling of a message."""
+    """Record of an uninterrupted computation: a round, or the handling of a message."""
 
     number: int
     party: PartyId
@@ -108,13 +108,12 @@ class WorkRecord:
     start_ms: float
     end_ms: float
     cause: tuple[str, int] | None
-    """What it had to wait for last: ("message", number), ("work", number), or nothing (the
-    start)."""
+    """Event that it waited for last: ("message", number), ("work", number), or None (the start)."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How one party ended."""
+    """Record of how one party ended."""
 
     party: PartyId
     status: str
@@ -132,12 +131,12 @@ def _versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Everything about one run."""
+    """Record of one run."""
 
     scope: ClassVar[Scope] = "protocol"
-    """A run has no vault to open: its times are not those of a REST call."""
+    """Scope of the times: a run opens no vault, so they are not those of a REST call."""
     name: str
-    """What was run, e.g. ``sign secp256k1``."""
+    """Name of the operation, e.g. ``sign secp256k1``."""
     network: str
     seed: int
     compute: str
@@ -148,15 +147,15 @@ class RunRecord:
     work: tuple[WorkRecord, ...]
     endings: tuple[Ending, ...]
     finished_ms: float
-    """When the last party ended, or when nothing more could happen."""
+    """Time when the last party ended, or when no event was left."""
     reproducible: bool = False
-    """The parties' secrets follow from a seed."""
+    """Whether the parties' secrets follow from a seed."""
     outcomes: Mapping[PartyId, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What each party returned; not part of an exported trace."""
+    """Outcome of each party; not part of an exported trace."""
     scenario: object = field(default="", repr=False, compare=False)
-    """What makes this run again, as its last task: a ``Scenario``, or the text of one; empty if
-    nothing does."""
+    """Scenario that runs this session again as its last task, or its text; empty if there is
+    none."""
     versions: Mapping[str, str] = field(default_factory=_versions, repr=False, compare=False)
-    """Of what it was made with."""
+    """Versions of Python, this package, NumPy and Numba at the time of the run."""
     contents: Mapping[int, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What messages say, by number, if that was asked for: SECRETS."""
+    """Contents of messages by number, if they were kept: SECRETS."""

@@ -1,4 +1,4 @@
-"""The figures of a run: by party, by round and in all.
+"""Key figures of a run: by party, by round and in total.
 
 All times are milliseconds of the run's clock, from its start.
 """
@@ -14,14 +14,15 @@ from typing import ClassVar
 from mpcsim.ids import PartyId
 from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.traces.causes import sequential_delays
-from mpcsim.sim.traces.flight import arrived
+from mpcsim.sim.traces.message_segments import has_arrived
 from mpcsim.sim.traces.records import MessageRecord, RunRecord, Scope, Verdict, WorkRecord
 from mpcsim.sim.traces.waits import party_waits
 
 
 @dataclass(frozen=True)
 class PartySummary:
-    """One party's run. Computing, waiting, contention and unanswered add up to ``ended_ms``."""
+    """Key figures of one party; computing, waiting, contention, unanswered add up to
+    ``ended_ms``."""
 
     party: PartyId
     site: str
@@ -31,36 +32,36 @@ class PartySummary:
     messages_sent: int
     messages_received: int
     bytes_sent: int
-    """Envelopes; without what the transport adds."""
+    """Size of all envelopes sent, without the transport's overhead."""
     bytes_received: int
     compute_ms: float
     waited_for: Mapping[PartyId, float]
-    """Idle time by the sender of the message that ended the wait: a wait lasts until the message
-    that lets the party begin its next round (or end) is there, whatever else came before it."""
+    """Idle time by the sender of the message that ended the wait. A wait lasts until the arrival of
+    the message that lets the party begin its next round (or end), whatever came before it."""
     contention_ms: float
-    """Ready to work, but another party kept the site's processors busy."""
+    """Time ready to work while other parties kept the site's processors busy."""
     unanswered_ms: float
-    """Idle at the end, for messages that never came."""
+    """Idle time at the end, for messages that never came."""
     text: str = ""
-    """Why it aborted, or what it was waiting for."""
+    """Reason of an abort, or what the party was waiting for."""
 
     @property
     def waiting_ms(self) -> float:
-        """All waits that a message ended."""
+        """Total time of waits that a message ended."""
         return fsum(self.waited_for.values())
 
 
 @dataclass(frozen=True)
 class RoundSummary:
-    """One round over all parties."""
+    """Key figures of one round over all parties."""
 
     number: int
-    """0: notices outside the rounds, i.e. of an abort."""
+    """Number of the round; 0: notices of an abort, outside the rounds."""
     name: str
     start_ms: float
-    """The first party began it."""
+    """Time when the first party began the round."""
     end_ms: float
-    """The last of its work, and the arrival of the last of its messages."""
+    """Time when its last work ended and its last message had arrived."""
     messages: int
     bytes: int
     compute_ms: float
@@ -72,7 +73,7 @@ class RoundSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of a run."""
+    """Key figures of a run."""
 
     scope: ClassVar[Scope] = "protocol"
     name: str
@@ -83,15 +84,15 @@ class Summary:
     verdict: Verdict
     duration_ms: float
     messages: int
-    """Sent by the parties, whether or not they arrived; copies made by a fault do not count."""
+    """Messages that the parties sent, arrived or not; copies made by a fault do not count."""
     undelivered: int
-    """Of these, dropped, lost, or still under way at the end."""
+    """Messages that were dropped, lost, or still under way at the end."""
     bytes: int
-    """Of all envelopes; without what the transport adds."""
+    """Size of all envelopes, without the transport's overhead."""
     rounds: int
-    """Rounds in which messages were sent."""
+    """Number of rounds in which messages were sent."""
     sequential_delays: int
-    """The longest chain of messages each of which needed the one before."""
+    """Length of the longest causal chain of messages."""
     parties: tuple[PartySummary, ...]
     by_round: tuple[RoundSummary, ...]
 
@@ -104,7 +105,7 @@ class Summary:
         )
 
     def notes(self) -> list[str]:
-        """What stands between the headline and the tables."""
+        """Return the lines between the headline and the tables: totals, and parties' remarks."""
         lost = f" ({self.undelivered} undelivered)" if self.undelivered else ""
         notes = [
             f"{self.messages} messages{lost}, {self.bytes:,} bytes, {self.rounds} rounds, "
@@ -116,7 +117,7 @@ class Summary:
         return notes
 
     def tables(self) -> list[Table]:
-        """One table by party, one by round."""
+        """Return a table by party and a table by round."""
         busy = any(p.contention_ms for p in self.parties)
         silent = any(p.unanswered_ms for p in self.parties)
         columns = ["party", "site", "ended", "at ms", "sent B", "received B", "compute ms"]
@@ -149,9 +150,9 @@ class Summary:
 
 
 def summary(trace: RunRecord) -> Summary:
-    """The figures of a run."""
-    own = [m for m in trace.messages if not _copy(trace, m)]
-    there = [m for m in own if arrived(trace, m) and m.fate != "lost"]
+    """Return the key figures of a run."""
+    own = [m for m in trace.messages if not _is_copy(trace, m)]
+    there = [m for m in own if has_arrived(trace, m) and m.fate != "lost"]
     return Summary(
         trace.name,
         trace.network,
@@ -165,38 +166,44 @@ def summary(trace: RunRecord) -> Summary:
         sum(m.size for m in own),
         len({m.round for m in own if m.round}),
         sequential_delays(trace),
-        tuple(_party(trace, own, ending.party) for ending in trace.endings),
-        tuple(_rounds(trace, own)),
+        tuple(_summarise_party(trace, own, ending.party) for ending in trace.endings),
+        tuple(_summarise_rounds(trace, own)),
     )
 
 
-def _copy(trace: RunRecord, message: MessageRecord) -> bool:
-    """Whether a fault made the message, not a party.
+def _is_copy(trace: RunRecord, message: MessageRecord) -> bool:
+    """Return whether a fault, not a party, made the message.
 
-    The fate of a copy that a crashed receiver lost is ``lost``, so look at its way, too: a copy
-    shares the hops of its original.
+    A copy that a crashed receiver lost has the fate ``lost``; it is recognised by its hops, which
+    are those of its original.
     """
     if message.fate == "duplicate":
         return True
     if message.fate != "lost" or not message.hops or not message.number:
         return False
-    return any(m.hops is message.hops or m.hops == message.hops for m in _before(trace, message))
+    return any(
+        m.hops is message.hops or m.hops == message.hops for m in _earlier_copies(trace, message)
+    )
 
 
-def _before(trace: RunRecord, message: MessageRecord) -> Iterator[MessageRecord]:
+def _earlier_copies(trace: RunRecord, message: MessageRecord) -> Iterator[MessageRecord]:
     flow = (message.sender, message.receiver, message.sent_ms)
     for m in trace.messages[: message.number]:
         if (m.sender, m.receiver, m.sent_ms) == flow:
             yield m
 
 
-def _party(trace: RunRecord, own: Iterable[MessageRecord], party: PartyId) -> PartySummary:
+def _summarise_party(
+    trace: RunRecord, own: Iterable[MessageRecord], party: PartyId
+) -> PartySummary:
     ending = next(e for e in trace.endings if e.party == party)
     work = [w for w in trace.work if w.party == party]
     end = ending.at_ms
     sent = [m for m in own if m.sender == party]
     got = [
-        m for m in trace.messages if m.receiver == party and arrived(trace, m) and m.fate != "lost"
+        m
+        for m in trace.messages
+        if m.receiver == party and has_arrived(trace, m) and m.fate != "lost"
     ]
     waits = party_waits(trace, party)
     waited_for: dict[PartyId, float] = {}
@@ -220,7 +227,7 @@ def _party(trace: RunRecord, own: Iterable[MessageRecord], party: PartyId) -> Pa
     )
 
 
-def _rounds(trace: RunRecord, own: Iterable[MessageRecord]) -> Iterator[RoundSummary]:
+def _summarise_rounds(trace: RunRecord, own: Iterable[MessageRecord]) -> Iterator[RoundSummary]:
     works: dict[int, list[WorkRecord]] = defaultdict(list)
     sent: dict[int, list[MessageRecord]] = defaultdict(list)
     for work in trace.work:
@@ -232,7 +239,7 @@ def _rounds(trace: RunRecord, own: Iterable[MessageRecord]) -> Iterator[RoundSum
         done, out = works[number], sent[number]
         starts = [w.start_ms for w in done] + [m.sent_ms for m in out]
         ends = [w.end_ms for w in done] + [m.sent_ms for m in out]
-        ends += [m.received_ms for m in out if m.received_ms is not None and arrived(trace, m)]
+        ends += [m.received_ms for m in out if m.received_ms is not None and has_arrived(trace, m)]
         names = {w.name: None for w in done}
         yield RoundSummary(
             number,

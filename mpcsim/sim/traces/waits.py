@@ -1,4 +1,4 @@
-"""Who waited for whom. All times are milliseconds of the run's clock, from its start."""
+"""Waits of parties for each other. Times are milliseconds of the run's clock, from its start."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.traces.causes import root_of
-from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.message_segments import RESOLUTION_MS
 from mpcsim.sim.traces.records import MessageRecord, RunRecord
 
 
 @dataclass(frozen=True)
 class Wait:
-    """A stretch of time in which a party did nothing."""
+    """Interval in which a party was idle."""
 
     party: PartyId
     start_ms: float
     end_ms: float
     why: str
-    """``message``, ``contention`` (its processor was busy with another party) or ``unanswered``
-    (the run ended first)."""
+    """Reason of the wait: ``message``, ``contention`` (its processor was busy with another party)
+    or ``unanswered`` (the run ended first)."""
     message: int | None = None
-    """The message that ended the wait."""
+    """Number of the message that ended the wait."""
     sender: PartyId | None = None
-    """Who sent it."""
+    """Sender of that message."""
 
     @property
     def duration_ms(self) -> float:
@@ -32,7 +32,7 @@ class Wait:
 
 
 def party_waits(trace: RunRecord, party: int) -> list[Wait]:
-    """A party's idle time up to its end, in order; handling messages meanwhile interrupts it.
+    """Return a party's waits up to its end, in order; handling a message interrupts a wait.
 
     Raises:
         UsageError: the party was not in the run.
@@ -46,7 +46,7 @@ def party_waits(trace: RunRecord, party: int) -> list[Wait]:
     now = 0.0
 
     def idle(until: float, why: str, message: MessageRecord | None = None) -> None:
-        """Note the idle time since ``now``, around the work done meanwhile."""
+        """Add the idle time since ``now``, around the work done meanwhile."""
         nonlocal now
         until = min(until, end)
         by = (None, None) if message is None else (message.number, message.sender)
@@ -79,7 +79,7 @@ def party_waits(trace: RunRecord, party: int) -> list[Wait]:
 
 
 def _last_message(trace: RunRecord, party: PartyId, until_ms: float) -> MessageRecord | None:
-    """The last message that reached a party."""
+    """Return the last message that reached a party by a time."""
     found = [
         m
         for m in trace.messages

@@ -25,7 +25,8 @@ target = AsgiTarget(..., token=...)  # as in your test"""
 
 
 class LogLines(logging.Handler):
-    """Keeps what some loggers say, until it is taken. Of them, it raises the verbosity to INFO."""
+    """Log handler that keeps the lines of some loggers until they are taken; their level is raised
+    to INFO."""
 
     def __init__(self, loggers: Sequence[str], formatter: logging.Formatter | None = None) -> None:
         """
@@ -43,16 +44,16 @@ class LogLines(logging.Handler):
                 logger.setLevel(logging.INFO)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one."""
+        """Keep a record, formatted."""
         self._kept.append(self.format(record))
 
     def take(self) -> str:
-        """What was said since the last call."""
+        """Return the lines logged since the last call."""
         kept, self._kept = self._kept, []
         return "\n".join(kept)
 
     def close(self) -> None:
-        """Hear nothing more, and leave the loggers as they were."""
+        """Detach from the loggers and restore their levels."""
         for logger, level in self._heard:
             logger.removeHandler(self)
             logger.setLevel(level)
@@ -61,7 +62,7 @@ class LogLines(logging.Handler):
 
 
 class AsgiTarget(HttpTarget):
-    """The target; a context manager. Subclasses may have more abilities."""
+    """Target that is an ASGI application; a context manager. Subclasses may have more abilities."""
 
     def __init__(
         self,
@@ -77,9 +78,10 @@ class AsgiTarget(HttpTarget):
         """
         Args:
             token: makes an access token for a user's name.
-            loop: as for ``AsgiService``: where the application runs.
+            loop: event loop of the application, as for ``AsgiService``.
             lifespan: as for ``AsgiService``.
-            loggers: of the application, by name; no secret of a run may appear in what they say.
+            loggers: names of the application's loggers; no secret of a run may appear in their
+                lines.
             formatter: makes a line of a record, as it is printed in production.
             recipe: as for ``HttpTarget``.
         """
@@ -92,7 +94,7 @@ class AsgiTarget(HttpTarget):
         super().__init__(service, token, recipe=recipe or RECIPE)
 
     def logs(self) -> str:
-        """See ``ShowsLogs``."""
+        """Return the lines logged since the last call (``ShowsLogs``)."""
         return self._lines.take()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Waivers: what a service does otherwise on purpose. Each has a name and a reason, and is reported.
+"""Known deviations: waivers for what a service does otherwise on purpose, with name and reason.
 
 Another implementation may differ where its authors decided so. A waiver keeps that from failing the
-same test every night, and keeps it in sight, too::
+same test every night, and reports it, too::
 
     check_wallet_service(target, waivers={
         "health": "ours is a page for people",
@@ -30,20 +30,20 @@ from mpcsim.testing.invariants import EXCUSED, Invariant
 CHECKS: Final = tuple(
     name for name, found in vars(service_checks).items() if isinstance(found, Invariant)
 )
-"""The invariants that may be waived."""
+"""Invariants that may be waived."""
 
 
 class KnownDeviations:
-    """Waivers, and how often each was needed so far."""
+    """Known deviations of a service, and how often each was needed so far."""
 
     def __init__(self, reasons: Mapping[str, str], steps: Collection[str]) -> None:
         """
         Args:
-            reasons: by what they waive.
-            steps: names of the steps that there are.
+            reasons: reasons by the name of the deviation.
+            steps: names of all steps.
 
         Raises:
-            UsageError: a name of nothing, or no reason.
+            UsageError: an unknown name, or no reason.
         """
         for name, reason in reasons.items():
             step, _, check = str(name).rpartition("/")
@@ -60,12 +60,13 @@ class KnownDeviations:
         self.use_counts: Counter[str] = Counter()
 
     def skips(self, step: str) -> bool:
-        """Whether a step is not to be taken; counted if so."""
+        """Return whether a step is not to be taken; count it if so."""
         return self._count_use(step)
 
     @contextmanager
     def excuse_during(self, step: str) -> Iterator[list[str]]:
-        """While a step is taken: gives a list that fills with what was waived in it."""
+        """Excuse deviations while a step is taken; yield a list that collects those that were
+        needed."""
         needed: list[str] = []
 
         def excused(invariant: str) -> bool:
@@ -87,7 +88,7 @@ class KnownDeviations:
 
 
 def read(path: str | Path) -> dict[str, str]:
-    """Reasons from a TOML file, a line each: ``health = "ours is a page for people"``.
+    """Read reasons from a TOML file, a line each: ``health = "ours is a page for people"``.
 
     Raises:
         UsageError: it is no TOML. (What is in it, ``KnownDeviations`` looks at.)
@@ -97,7 +98,7 @@ def read(path: str | Path) -> dict[str, str]:
 
 
 def report_lines(reasons: Mapping[str, str], met: Mapping[str, int]) -> list[str]:
-    """A line for each waiver: how often it was needed, and why it is there."""
+    """Return a line for each deviation: how often it was needed, and its reason."""
     lines = []
     for name, reason in reasons.items():
         times = met.get(name, 0)

@@ -1,4 +1,4 @@
-"""Speaking to the service under test: any httpx client, several requests at a time if need be."""
+"""Clients of the service under test: any httpx client, several requests at a time if need be."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ import httpx
 T = TypeVar("T")
 
 WAITING_S: Final = 120.0
-"""After this a request counts as never answered."""
+"""Time after which a request counts as never answered."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request to the service."""
+    """HTTP request to the service."""
 
     method: str
     path: str
     body: Any = field(default=None, repr=False)
-    """Sent as JSON; None: no body."""
+    """Body, sent as JSON; None: no body."""
     token: str | None = field(default=None, repr=False)
     """Bearer token; None: no Authorization header."""
 
@@ -42,18 +42,18 @@ _SECRET_MEMBER: Final = re.compile(
 
 @dataclass(frozen=True, repr=False)
 class Answer:
-    """What came back: a response, or the reason why there is none."""
+    """Answer to a request: a response, or the reason why there is none."""
 
     status: int
-    """0: there was no response."""
+    """HTTP status; 0: there was no response."""
     text: str
     headers: Mapping[str, str] = field(default_factory=dict)
     masked: Callable[[str], str] = field(default=str, compare=False)
-    """A text without the secrets known to whoever asked; for ``str``."""
+    """Function that masks the secrets known to the caller in a text; for ``str``."""
 
     @property
     def document(self) -> Any:
-        """The body as JSON; None if it is none."""
+        """Body as JSON; None if it is none."""
         try:
             return json.loads(self.text)
         except ValueError:
@@ -61,7 +61,7 @@ class Answer:
 
     @property
     def error(self) -> str:
-        """The text of a specified error; empty if it is none."""
+        """Text of a specified error; empty if it is none."""
         document = self.document
         found = document.get("error") if isinstance(document, dict) else None
         return found if isinstance(found, str) else ""
@@ -81,27 +81,27 @@ def _short(text: str, most: int = 300) -> str:
 
 
 class Service(Protocol):
-    """Something that answers requests."""
+    """Interface of a service that answers requests."""
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        """Send all requests at the same time; their answers in the same order."""
+        """Send all requests at the same time; return the answers in the same order."""
         ...
 
     def close(self) -> None: ...
 
 
 class Runner(Protocol):
-    """Runs coroutines for somebody who is not one."""
+    """Interface of a runner of coroutines for synchronous code."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to the end; its result."""
+        """Run a coroutine to its end and return its result."""
         ...
 
     def close(self) -> None: ...
 
 
-class Loop:
-    """An event loop in a thread of its own, so that it also works where one is already running."""
+class ThreadedLoop:
+    """Event loop in a thread of its own, which works where one is already running, too."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -109,7 +109,7 @@ class Loop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run to the end; its result."""
+        """Run a coroutine to its end and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
@@ -120,24 +120,24 @@ class Loop:
 
 
 class AsyncService:
-    """Over an ``httpx.AsyncClient``, whatever its transport: sockets or an ASGI application."""
+    """Service behind an ``httpx.AsyncClient``: over sockets, or an ASGI application."""
 
     def __init__(self, client: httpx.AsyncClient, loop: Runner | None = None) -> None:
         """
         Args:
-            loop: where the client lives; by default in a new loop. It is closed with the service.
+            loop: event loop of the client; by default a new one. It is closed with the service.
         """
         self.client = client
-        self.loop = loop or Loop()
+        self.loop = loop or ThreadedLoop()
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        """See ``Service``."""
+        """Send all requests at the same time; return the answers in the same order."""
         return self.loop.run(self._ask(requests))
 
     async def _ask(self, requests: Sequence[Request]) -> list[Answer]:
-        return await asyncio.gather(*(self._one(request) for request in requests))
+        return await asyncio.gather(*(self._send(request) for request in requests))
 
-    async def _one(self, request: Request) -> Answer:
+    async def _send(self, request: Request) -> Answer:
         sending = self.client.request(
             request.method,
             request.path,
@@ -147,7 +147,7 @@ class AsyncService:
         try:
             return _answer(await asyncio.wait_for(sending, WAITING_S))
         except (httpx.HTTPError, TimeoutError) as error:
-            return _none(error)
+            return _no_answer(error)
 
     def close(self) -> None:
         """Close the client and its loop."""
@@ -156,19 +156,19 @@ class AsyncService:
 
 
 class BlockingService:
-    """Over an ``httpx.Client``, e.g. Starlette's test client; one thread a concurrent request."""
+    """Service behind an ``httpx.Client``, e.g. Starlette's test client; one thread a request."""
 
     def __init__(self, client: httpx.Client) -> None:
         self.client = client
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="request")
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        """See ``Service``."""
+        """Send all requests at the same time; return the answers in the same order."""
         if len(requests) == 1:
-            return [self._one(requests[0])]
-        return list(self._threads.map(self._one, requests))
+            return [self._send(requests[0])]
+        return list(self._threads.map(self._send, requests))
 
-    def _one(self, request: Request) -> Answer:
+    def _send(self, request: Request) -> Answer:
         try:
             return _answer(
                 self.client.request(
@@ -179,7 +179,7 @@ class BlockingService:
                 )
             )
         except httpx.HTTPError as error:
-            return _none(error)
+            return _no_answer(error)
 
     def close(self) -> None:
         """Close the client."""
@@ -188,12 +188,13 @@ class BlockingService:
 
 
 class AsgiService(AsyncService):
-    """An ASGI application in this process, with its lifespan, without sockets."""
+    """Service that is an ASGI application in this process, with its lifespan, without sockets."""
 
     def __init__(self, app: Any, loop: Runner | None = None, *, lifespan: bool = True) -> None:
         """
         Args:
-            loop: where it runs; by default in a new loop. It is closed with the service.
+            loop: event loop of the application; by default a new one. It is closed with the
+                service.
             lifespan: whether to start the application up, and to shut it down at the end (of those
                 made with Starlette or FastAPI).
         """
@@ -204,7 +205,7 @@ class AsgiService(AsyncService):
         self._lifespan = context(app) if context and lifespan else None
         if self._lifespan is not None:
             try:
-                self.loop.run(_awaited(self._lifespan.__aenter__()))
+                self.loop.run(_await(self._lifespan.__aenter__()))
             except BaseException:
                 super().close()
                 raise
@@ -212,12 +213,12 @@ class AsgiService(AsyncService):
     def close(self) -> None:
         """Shut the application down."""
         if self._lifespan is not None:
-            self.loop.run(_awaited(self._lifespan.__aexit__(None, None, None)))
+            self.loop.run(_await(self._lifespan.__aexit__(None, None, None)))
         super().close()
 
 
 def service_of(where: str | httpx.Client | httpx.AsyncClient | Service) -> Service:
-    """A service from a base address, or from a client that has one."""
+    """Return a service from a base address, or from a client that has one."""
     if isinstance(where, str):
         where = httpx.AsyncClient(base_url=where, trust_env=False, timeout=WAITING_S)
     if isinstance(where, httpx.AsyncClient):
@@ -227,7 +228,7 @@ def service_of(where: str | httpx.Client | httpx.AsyncClient | Service) -> Servi
     return where
 
 
-async def _awaited(work: Awaitable[T]) -> T:
+async def _await(work: Awaitable[T]) -> T:
     return await work
 
 
@@ -235,5 +236,5 @@ def _answer(response: httpx.Response) -> Answer:
     return Answer(response.status_code, response.text, dict(response.headers))
 
 
-def _none(error: Exception) -> Answer:
+def _no_answer(error: Exception) -> Answer:
     return Answer(0, f"{type(error).__name__}: {error}".rstrip(": "))

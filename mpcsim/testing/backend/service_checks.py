@@ -1,4 +1,4 @@
-"""What must hold of every answer of a service that speaks the node's API."""
+"""Invariants of every answer of a service that speaks the node's API."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mpcsim.testing.backend.service import Answer
 from mpcsim.testing.invariants import invariant
 
 SECP256K1_ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-"""SEC 2, section 2.4.1."""
+"""Order of secp256k1 (SEC 2, section 2.4.1)."""
 DOCUMENTED: Final = frozenset({200, 400, 401, 404, 405, 409, 413, 415, 429, 500, 502, 504})
 """Statuses of the specification's error table, those of the framework, and that of limits."""
 MAX_PRESIGNATURES: Final = 64
-"""In one request."""
+"""Limit of presignatures in one request."""
 WHOLE_SECRET: Final = 64
-"""A longer secret is looked for by pieces of that many characters."""
+"""Length of the pieces by which a longer secret is searched for, in characters."""
 
 _KEY_ID = re.compile(r"[0-9a-f]{64}")
 _PUBLIC_KEY: Final = {
@@ -83,7 +83,7 @@ def body_is_as_specified(problem: str | None) -> str | None:
 
 @invariant
 def unauthenticated_is_refused(endpoint: str, answer: Answer, code: int) -> str | None:
-    """Without a token that counts every protected request is refused, in the specified words."""
+    """Every protected request without a valid token is refused, in the specified words."""
     wanted = f'"code":{code},"message":"{_TOKEN_FAULTS[code]}"'
     if answer.status != 401:
         return f"{endpoint} answered {answer}, expected 401"
@@ -141,7 +141,7 @@ def public_key_never_changes(known: str, found: object) -> str | None:
 
 @invariant
 def presignatures_are_used_up(given: list[str], left: list[str]) -> str | None:
-    """What a signature leaves of presignatures is part of them, in their order, and shorter."""
+    """A signature leaves fewer presignatures than it was given, in the same order."""
     rest = iter(given)
     if not all(each in rest for each in left):
         return "answered with presignatures that were not in the request, or in another order"
@@ -151,10 +151,10 @@ def presignatures_are_used_up(given: list[str], left: list[str]) -> str | None:
 
 
 def presignatures_of(document: Any, most: int) -> list[str]:
-    """The presignatures of a checked answer.
+    """Return the presignatures of an answer, checked.
 
     Raises:
-        Broken: they are none.
+        BrokenInvariant: the answer has no list of presignatures.
     """
     found = document.get("presignatures") if isinstance(document, dict) else None
     made = found if isinstance(found, list) else []
@@ -179,7 +179,7 @@ def child_is_derived(xpub: str, path: Path, found: object) -> str | None:
 
 
 def child_of(xpub: str, path: Path) -> str:
-    """The public key at the end of a path from a key."""
+    """Return the public key at the end of a path from a key."""
     return _text(derive(_extended(xpub), path).key)
 
 
@@ -188,10 +188,10 @@ def _text(key: ExtendedKey) -> str:
 
 
 def _extended(xpub: str) -> ExtendedKey:
-    """A key at the root of its tree.
+    """Decode the xpub of a key at the root of its tree.
 
     Raises:
-        ValueError: it is none; ``InvalidEncoding``: of a key that is none.
+        ValueError: it is no such xpub; ``InvalidEncoding``: its key is no point.
     """
     data = base58.b58decode_check(xpub)
     if len(data) != 78 or data[4:13] != bytes(9):
@@ -201,7 +201,7 @@ def _extended(xpub: str) -> ExtendedKey:
 
 @invariant
 def retired_share_never_signs(answer: Answer) -> str | None:
-    """Once a key has been recovered, its earlier shares do not sign."""
+    """The earlier shares of a recovered key do not sign."""
     return None if answer.status != 200 else "answered 200, expected 404"
 
 
@@ -229,12 +229,13 @@ def failed_request_changes_nothing(problem: str | None) -> str | None:
 
 @invariant
 def concurrent_requests_do_no_harm(problem: str | None) -> str | None:
-    """Of requests that meet at one key at least one succeeds; those for other keys are unharmed."""
+    """At least one of concurrent requests for one key succeeds; those for other keys are
+    unharmed."""
     return problem
 
 
 def record_problem(document: Any, curve: str) -> str | None:
-    """What is wrong with a key share record, if anything."""
+    """Return what is wrong with a key share record, or None."""
     if not isinstance(document, dict):
         return "answered with no JSON object"
     for name in ("key_id", "encrypted_share", "secret_store", "public_key", "curve"):
@@ -250,7 +251,7 @@ def record_problem(document: Any, curve: str) -> str | None:
 
 
 def is_public_key(curve: str, text: str) -> bool:
-    """Whether it is a point of the curve, in the specified form."""
+    """Return whether a text is a point of the curve, in the specified form."""
     if not _PUBLIC_KEY[curve].fullmatch(text):
         return False
     data = bytes.fromhex(text[2:])
@@ -267,11 +268,11 @@ def is_public_key(curve: str, text: str) -> bool:
 
 
 class Secrets:
-    """Texts that must show up nowhere but where they belong."""
+    """Secrets of a run, which must not show up in errors and logs."""
 
     def __init__(self) -> None:
         self._pieces: dict[str, str] = {}
-        """What to look for, and what it is a piece of."""
+        """Name of the secret by the piece to search for."""
         self._whole: dict[str, str] = {}
 
     def add(self, secret: str, what: str) -> None:
@@ -285,11 +286,11 @@ class Secrets:
             self._pieces |= dict.fromkeys(_forms(piece), what)
 
     def found_in(self, text: str) -> str | None:
-        """What of the secrets a text gives away, if anything."""
+        """Return the name of a secret that a text gives away, or None."""
         return next((what for piece, what in self._pieces.items() if piece in text), None)
 
     def masked(self, text: str) -> str:
-        """The same text with the names of the secrets in their places, e.g. ``<bob's token>``."""
+        """Return the text with secrets replaced by their names, e.g. ``<bob's token>``."""
         known = self._pieces | self._whole
         longest_first = sorted(known, key=len, reverse=True)
         if not known:
@@ -299,12 +300,12 @@ class Secrets:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    """As it is, in JSON, in a URL."""
+    """Return a secret in its forms: as it is, in JSON, in a URL."""
     return secret, json.dumps(secret)[1:-1], quote(secret)
 
 
 def _pieces(secret: str) -> Iterable[str]:
-    """Of a long secret its middle and its end: beginnings may be a public format."""
+    """Return the middle and the end of a long secret: its beginning may be a public format."""
     if len(secret) <= WHOLE_SECRET:
         return [secret]
     middle = len(secret) // 2

@@ -1,7 +1,7 @@
-"""What is under test: a service, tokens for its users, and what can be done to it from outside.
+"""Target under test: a service, tokens for its users, and abilities such as outages.
 
 Only ``ask`` and ``token`` are needed. The other protocols are abilities that a target may have; a
-target has one if it has the methods, and whatever needs an ability it lacks is left out::
+target has one if it has the methods, and steps that need an ability it lacks are left out::
 
     class Ours(HttpTarget):
         def expired_token(self, user: str) -> str: ...      # ExpiresTokens
@@ -21,59 +21,59 @@ from mpcsim.service.operations.supervisor import access_token
 from mpcsim.testing.backend.service import Answer, Request, Service, service_of
 
 Part = Literal["gateway", "operator", "institution"]
-"""What can fail behind a node."""
+"""Part of the system behind a node that can fail."""
 PARTS: Final[tuple[Part, ...]] = ("gateway", "operator", "institution")
 
 TokenProvider = Callable[[str], str]
-"""From a user's name to a fresh access token; signs the user up if need be."""
+"""Function from a user's name to a fresh access token; it signs the user up if need be."""
 
 
 class Target(Protocol):
     """A service that speaks the node's API."""
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        """Send all requests at the same time; their answers in the same order."""
+        """Send all requests at the same time; return the answers in the same order."""
         ...
 
     def token(self, user: str) -> str:
-        """An access token for a user, who is signed up first if need be."""
+        """Return an access token for a user, who is signed up first if need be."""
         ...
 
 
 @runtime_checkable
 class ExpiresTokens(Protocol):
-    """Can make tokens that are no longer good."""
+    """Ability to make expired tokens."""
 
     def expired_token(self, user: str) -> str:
-        """A token of this user that was genuine and has expired."""
+        """Return a token of this user that was genuine and has expired."""
         ...
 
 
 @runtime_checkable
 class Outages(Protocol):
-    """Parts of the system can be stopped and started."""
+    """Ability to stop and start parts of the system."""
 
     @property
     def stoppable(self) -> Sequence[Part]:
-        """Which ones."""
+        """Parts that can be stopped."""
         ...
 
     def stop(self, part: Part) -> None:
-        """From now on it cannot be reached."""
+        """Make a part unreachable."""
         ...
 
     def start(self, part: Part) -> None:
-        """It is back."""
+        """Make a part reachable again."""
         ...
 
 
 @runtime_checkable
 class Restarts(Protocol):
-    """Parts of the system can be killed and come back with what they had stored."""
+    """Ability to kill parts of the system and start them again with their stores."""
 
     @property
     def restartable(self) -> Sequence[Part]:
-        """Which ones."""
+        """Parts that can be restarted."""
         ...
 
     def restart(self, part: Part) -> None:
@@ -83,59 +83,60 @@ class Restarts(Protocol):
 
 @runtime_checkable
 class LosesMessages(Protocol):
-    """Messages between the parties of the protocols can be lost."""
+    """Ability to lose messages between the parties of the protocols."""
 
     def lose(self, nth: int) -> None:
-        """Lose the nth message (from 1) between parties from now on."""
+        """Start to lose the nth message (from 1) between parties."""
         ...
 
     def lose_nothing(self) -> None:
-        """No more losses; sessions that hang have expired when this returns."""
+        """Stop losing messages; sessions that hang have expired when this returns."""
         ...
 
 
 @runtime_checkable
 class ShowsLogs(Protocol):
-    """Its logs can be read."""
+    """Ability to read the logs."""
 
     def logs(self) -> str:
-        """What was logged since the last call."""
+        """Return the lines logged since the last call."""
         ...
 
 
 @runtime_checkable
 class ChoosesSigner(Protocol):
-    """``sign`` takes a member ``signer``: which MPC node signs along."""
+    """Ability to choose the MPC node that signs along: ``sign`` takes a member ``signer``."""
 
     @property
     def signers(self) -> Sequence[str]:
-        """Its values."""
+        """Values of ``signer``."""
         ...
 
 
 @runtime_checkable
 class Presigns(Protocol):
-    """There is ``presign``, and ``sign`` takes ``presignatures``."""
+    """Ability to presign: there is ``presign``, and ``sign`` takes ``presignatures``."""
 
     @property
     def most_presignatures(self) -> int:
-        """In one request."""
+        """Limit of presignatures in one request."""
         ...
 
 
 @runtime_checkable
 class DerivesKeys(Protocol):
-    """``sign``, ``publickey`` and the wallet query take a ``path``: child keys (BIP 32)."""
+    """Ability to derive child keys (BIP 32): ``sign``, ``publickey`` and the wallet query take a
+    ``path``."""
 
     @property
     def deepest(self) -> int:
-        """The most steps of a path."""
+        """Limit of steps in a path."""
         ...
 
 
 @runtime_checkable
 class Recipe(Protocol):
-    """Can be made again."""
+    """Ability to be made again by code."""
 
     @property
     def recipe(self) -> str:
@@ -144,7 +145,7 @@ class Recipe(Protocol):
 
 
 class HttpTarget:
-    """A service at a base address, or behind an httpx client. A context manager."""
+    """Target that is a service at a base address, or behind an httpx client. A context manager."""
 
     def __init__(
         self,
@@ -165,11 +166,11 @@ class HttpTarget:
         self.recipe = recipe or _recipe(where)
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
-        """See ``Target``."""
+        """Send all requests at the same time; return the answers in the same order."""
         return self.service.ask(requests)
 
     def token(self, user: str) -> str:
-        """See ``Target``."""
+        """Return an access token for a user."""
         return self._token(user)
 
     def close(self) -> None:
@@ -188,7 +189,7 @@ class HttpTarget:
 
 
 def gateway_tokens(gateway: str, api_key: str, api_secret: str) -> TokenProvider:
-    """Tokens from a gateway: sign-up and login with the caller's API key and secret.
+    """Return a token provider over a gateway: sign-up and login with an API key and its secret.
 
     Args:
         gateway: its base address.
@@ -197,7 +198,7 @@ def gateway_tokens(gateway: str, api_key: str, api_secret: str) -> TokenProvider
 
 
 def without_credentials(text: str) -> str:
-    """The same text; of addresses in it, user and password are left out."""
+    """Return the text without user and password in its addresses."""
     return re.sub(r"(?<=://)[^/@\s]+@", "...@", text)
 
 

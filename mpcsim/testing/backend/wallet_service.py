@@ -1,4 +1,4 @@
-"""A whole wallet service as processes that take switches.
+"""A whole wallet service as processes with fault injection.
 
 Gateway, both MPC nodes and the node run on free ports. ``mpcsim.testing.wallet_plugin`` has it as a
 fixture of pytest.
@@ -14,30 +14,34 @@ from pathlib import Path
 from typing import Final
 
 from mpcsim.service.fault_injection.client import Control
-from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
-from mpcsim.service.fault_injection.users import credentials
-from mpcsim.service.operations.data_folder import logs_in
+from mpcsim.service.fault_injection.controller import (
+    FaultController,
+    check_workers,
+    with_fault_injection,
+)
+from mpcsim.service.fault_injection.users import read_credentials
+from mpcsim.service.operations.data_folder import log_folder_of
 from mpcsim.service.operations.supervisor import (
     Program,
     access_token,
     backend,
     free_port,
     node_program,
-    running,
+    process_group,
 )
 from mpcsim.service.web.logs import FOLDER_VARIABLE
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a service is to be."""
+    """Settings of a wallet service for tests."""
 
     node: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the node."""
     gateway: Sequence[str] = ()
-    """Options, as for ``mpcsim gateway``."""
+    """Options of the gateway, as for ``mpcsim gateway``."""
     metrics: bool = False
-    """Whether each process can be looked at (``mpcsim.service.metrics``)."""
+    """Whether each process serves metrics (``mpcsim.service.metrics``)."""
     quiet: bool = False
     """Whether processes write to their log files alone."""
 
@@ -47,21 +51,21 @@ class WalletService(Control):
     """A service that runs; its switches (``mpcsim.service.fault_injection.client``) are methods."""
 
     address: str
-    """Of the node."""
+    """Address of the node."""
     gateway: str
     """Address of the gateway, where users sign up and log in."""
     mpc_nodes: Mapping[str, str]
     """Addresses of the MPC nodes, by role, as ``mpcsim doctor`` wants them (``OPERATOR_URL``)."""
     api_key: str
     api_secret: str = field(repr=False)
-    """What a backend logs in with."""
+    """Secret that a backend logs in with."""
     data: Path
-    """Where the services have their folders, and their log files (``mpcsim logs``)."""
+    """Folder of the services' data and log files (``mpcsim logs``)."""
     metrics: Mapping[str, str]
-    """Addresses where processes can be looked at, by part, if they can."""
+    """Addresses of metrics by part, for parts that have them."""
 
     def token(self, user: str) -> str:
-        """A new access token for a user, who is signed up first if need be.
+        """Return a new access token for a user, who is signed up first if need be.
 
         Raises:
             UsageError: the gateway cannot be reached.
@@ -74,7 +78,7 @@ AS_USUAL: Final = Settings()
 
 @contextmanager
 def serving(data: Path | str, settings: Settings = AS_USUAL) -> Iterator[WalletService]:
-    """A service in the block.
+    """Run a service in the block.
 
     Args:
         data: the data folder.
@@ -83,21 +87,21 @@ def serving(data: Path | str, settings: Settings = AS_USUAL) -> Iterator[WalletS
         UsageError: a process does not start.
     """
     check_workers({**os.environ, **settings.node})
-    with running({FOLDER_VARIABLE: str(logs_in(Path(data)))}) as processes:
-        board = Switchboard(processes, data)
+    with process_group({FOLDER_VARIABLE: str(log_folder_of(Path(data)))}) as processes:
+        board = FaultController(processes, data)
 
         def program(wanted: Program) -> Program:
             port = free_port() if settings.metrics else None
-            return controlled(replace(wanted, metrics_port=port))
+            return with_fault_injection(replace(wanted, metrics_port=port))
 
         *mpc_nodes, gateway = map(program, backend(data, settings.gateway))
         node = program(node_program(free_port(), gateway, settings.node))
         programs = [*mpc_nodes, gateway, node]
         board.start(*programs, quiet=settings.quiet)
-        known = credentials(Path(data))
+        known = read_credentials(Path(data))
         try:
             yield WalletService(
-                board.switch,
+                board.execute,
                 node.address,
                 gateway.address,
                 {each.name: each.address for each in mpc_nodes},

@@ -1,9 +1,9 @@
-"""The state machine: Hypothesis runs through the API, and shrinks what it trips over.
+"""State machine of the kit: Hypothesis makes runs through the API, and shrinks failures.
 
     check_wallet_service(HttpTarget("http://127.0.0.1:9091", token=my_tokens))
 
-It speaks to any service of the specification. What it finds it tells as a story, with the seed and
-code that does the same without Hypothesis.
+It speaks to any service of the specification. A failure is reported as a sequence of steps, with
+the seed and code that does the same without Hypothesis.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.testing.api_sequence import BrokenInvariant, Call, is_broken_invariant
 from mpcsim.testing.backend.known_deviations import KnownDeviations
 from mpcsim.testing.backend.target import Target
-from mpcsim.testing.invariants import Invariant, own
+from mpcsim.testing.invariants import Invariant, check_invariants
 from mpcsim.testing.machine.api_steps import ApiRun
 from mpcsim.testing.machine.api_steps.base import NOTHING
 from mpcsim.testing.machine.rules import Rule, rules
@@ -36,42 +36,43 @@ UNSTEADY: Final = "The same steps have not failed every time."
 
 
 class WalletMachine(RuleBasedStateMachine):
-    """A run through one service. ``machine_for`` gives it a target and its rules."""
+    """State machine of runs through one service. ``machine_for`` gives it a target and its
+    rules."""
 
     target: ClassVar[Target]
     rules_by_name: ClassVar[Mapping[str, Rule]]
-    own: ClassVar[Sequence[Invariant[...]]] = ()
+    extra_invariants: ClassVar[Sequence[Invariant[...]]] = ()
     """Invariants beside the kit's."""
     known_deviations: ClassVar[KnownDeviations]
     progress: ClassVar[Progress | None] = None
-    stories: ClassVar[list[BrokenInvariant]]
-    """Every failure met while searching and shrinking."""
+    failures: ClassVar[list[BrokenInvariant]]
+    """All failures met while searching and shrinking."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.api = ApiRun(self.target, self.own, self.known_deviations)
+        self.api = ApiRun(self.target, self.extra_invariants, self.known_deviations)
         self._failed = False
 
     def take(self, name: str, drawn: dict[str, Any]) -> None:
         """Follow one rule."""
-        self._noting(lambda: self.rules_by_name[name].act(self.api, **drawn))
+        self._record_failure(lambda: self.rules_by_name[name].act(self.api, **drawn))
 
     def teardown(self) -> None:
-        """Put the service in order for the next run."""
+        """Restore the service for the next run."""
         try:
             if not self._failed:
-                self._noting(self.api.end)
+                self._record_failure(self.api.end)
         finally:
-            _put_in_order(self.api)
+            _restore_service(self.api)
             if self.progress is not None:
                 self.progress.step(self.api.calls, self.api.races)
 
-    def _noting(self, act: Callable[[], None]) -> None:
+    def _record_failure(self, act: Callable[[], None]) -> None:
         try:
             act()
         except BrokenInvariant as broken:
             self._failed = True
-            self.stories.append(broken)
+            self.failures.append(broken)
             raise
 
 
@@ -82,16 +83,17 @@ def machine_for(
     invariants: Iterable[Invariant[...]] = (),
     known_deviations: KnownDeviations | Mapping[str, str] = NOTHING,
 ) -> type[WalletMachine]:
-    """A state machine class for one target, with a rule for every step that the target allows.
+    """Return a state machine class for one target, with a rule for every step that the target
+    allows.
 
     For those who run state machines themselves: ``TestOurs = machine_for(target).TestCase``.
     ``invariants`` and ``known_deviations`` are as for ``check_wallet_service``.
     """
     by_name = rules(target, profile.both_curves)
     body: dict[str, Any] = {name: _as_rule(name, found) for name, found in by_name.items()}
-    body |= {"target": target, "rules_by_name": by_name, "progress": progress, "stories": []}
+    body |= {"target": target, "rules_by_name": by_name, "progress": progress, "failures": []}
     body |= {
-        "own": own(invariants),
+        "extra_invariants": check_invariants(invariants),
         "known_deviations": ApiRun.to_known_deviations(known_deviations),
     }
     made: type[WalletMachine] = type("WalletMachine", (WalletMachine,), body)
@@ -126,14 +128,15 @@ def check_wallet_service(
             Hypothesis profile that is derandomised).
         invariants: your own, beside the kit's (``invariant`` has an example); each is given the
             run after every step.
-        waivers: what the service does otherwise on purpose, and why
-        (``mpcsim.testing.backend.known_deviations``).
+        known_deviations: deliberate deviations of the service, with reasons
+            (``mpcsim.testing.backend.known_deviations``).
 
     Raises:
-        BrokenInvariant: of the invariant that does not hold; its text is the shortest story found.
+        BrokenInvariant: an invariant does not hold; its text is the shortest failing sequence
+            found.
         UsageError: something among ``invariants`` is none, or a waiver names nothing.
     """
-    more, waived = own(invariants), ApiRun.to_known_deviations(known_deviations)
+    more, waived = check_invariants(invariants), ApiRun.to_known_deviations(known_deviations)
     first = fresh_seed() if seed is None else seed
     counted = progress or Progress("runs")
     machine = partial(machine_for, target, profile, counted, more, waived)
@@ -147,7 +150,7 @@ def check_wallet_service(
 
 
 def _round(made: type[WalletMachine], profile: Profile, examples: int, seed: int) -> None:
-    """So many runs with one seed."""
+    """Make ``examples`` runs with one seed."""
     machine = with_seed(seed)(made)
     settings = hypothesis_settings(profile.settings(examples), phases=(Phase.generate,))
     flaky = False
@@ -155,11 +158,11 @@ def _round(made: type[WalletMachine], profile: Profile, examples: int, seed: int
         run_state_machine_as_test(machine, settings=settings)
         return
     except (BrokenInvariant, Flaky) as error:
-        if not machine.stories:
+        if not machine.failures:
             raise
         flaky = isinstance(error, Flaky)
     # Out here the first failure is forgotten: it would be printed before the short one.
-    found = _shortest(machine, machine.stories[0])
+    found = _shortest(machine, machine.failures[0])
     if found.failure is not None:
         found.failure.seed = seed
         found.failure.budget = f"{examples} runs, {profile.steps} rules each"
@@ -169,46 +172,46 @@ def _round(made: type[WalletMachine], profile: Profile, examples: int, seed: int
 
 
 def _shortest(machine: type[WalletMachine], broken: BrokenInvariant) -> BrokenInvariant:
-    """The failure of a run that is as short and plain as can be, taken once more to be sure."""
+    """Return the failure of the shortest and plainest run found, repeated once to be sure."""
 
     def attempt(calls: Sequence[Call]) -> BrokenInvariant | None:
-        api = ApiRun(machine.target, machine.own, machine.known_deviations)
+        api = ApiRun(machine.target, machine.extra_invariants, machine.known_deviations)
         found: BrokenInvariant | None = None
         try:
             api.play(calls)
             api.end()
         except BrokenInvariant as error:
             found = error
-        _put_in_order(api)
+        _restore_service(api)
         return found if type(found) is type(broken) else None
 
     if broken.failure is None:
-        return _alone(broken)
+        return _without_traceback(broken)
     found = shrink(broken.failure.calls, broken, attempt)
-    for told in (found, broken):
-        # A longer story that repeats itself is worth more than a short one that does not.
-        if told.failure is not None and (again := attempt(told.failure.calls)) is not None:
-            return _alone(again)
+    for tried in (found, broken):
+        # A longer run that fails again is worth more than a short one that does not.
+        if tried.failure is not None and (again := attempt(tried.failure.calls)) is not None:
+            return _without_traceback(again)
     if found.failure is not None:
         found.failure.notes.append(UNSTEADY)
-    return _alone(found)
+    return _without_traceback(found)
 
 
-def _alone(broken: BrokenInvariant) -> BrokenInvariant:
-    """Without where it was raised and what Hypothesis has to say: the story says it better."""
+def _without_traceback(broken: BrokenInvariant) -> BrokenInvariant:
+    """Return the failure without traceback and Hypothesis's notes: its own text says it better."""
     broken.__notes__ = []
     broken.__context__ = None
     return broken.with_traceback(None)
 
 
-def _put_in_order(api: ApiRun) -> None:
-    """Leave the service as the next run wants it, whatever else is wrong with it."""
+def _restore_service(api: ApiRun) -> None:
+    """Undo all outages for the next run, even if the service is broken otherwise."""
     with suppress(BrokenInvariant):
         api.end()
 
 
 def fresh_seed() -> int:
-    """A seed for this run."""
+    """Return a seed for this run."""
     if hypothesis_settings().derandomize:
         return 0
     return int.from_bytes(SystemRng().bytes(4), "big")

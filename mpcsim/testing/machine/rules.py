@@ -1,12 +1,12 @@
-"""What is drawn: the arguments of steps, steps as data, and the rules of the state machine.
+"""Strategies of the state machine: arguments of steps, steps as data, and rules.
 
 No strategy depends on what the service has answered so far: a step that makes no sense yet does
 nothing (``ApiRun``). So the same choices always mean the same steps, and failures shrink well.
 
 A rule is a handful of steps that belong together. Most requests take a millisecond or two and a key
-generation ten to five hundred, so whoever has a key tries everything of one kind with it. A rule
-first takes the steps that make sense of it: a key is generated before anybody signs with it, and
-recovered before anybody signs with its old share.
+generation ten to five hundred, so a rule that has a key tries everything of one kind with it. A
+rule first takes the steps that make sense of it: a key is generated before anybody signs with it,
+and recovered before anybody signs with its old share.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Strategies = Mapping[str, SearchStrategy[Any]]
 
 USERS: Final = ("alice", "bob")
 LAST_MESSAGE: Final = 12
-"""Of the messages between parties that may be lost; key generation sends a few dozen."""
+"""Number of the last message between parties that may be lost; key generation sends a few dozen."""
 
 
 # ---------------------------------------------------------------------- arguments
@@ -102,7 +102,7 @@ def _is_allowed(text: str) -> bool:
 
 
 def api_messages(curve: str = "secp256k1") -> SearchStrategy[str]:
-    """What to sign, in hex: 32 bytes; on ed25519 of any length from 1 on."""
+    """Messages to sign, in hex: 32 bytes; on ed25519 of any length from 1 on."""
     hashes = st.one_of(
         st.just(HASH),
         st.sampled_from(("00" * 32, "ff" * 32, "00" * 31 + "01")),
@@ -127,7 +127,7 @@ def child_paths(deepest: int) -> SearchStrategy[str]:
 
 
 def arguments(target: Target | None = None, both_curves: float = 0.5) -> dict[str, Strategies]:
-    """For each step, a strategy for every argument.
+    """Return a strategy for every argument of each step.
 
     Args:
         target: steps that need an ability it lacks are left out; None: steps that need none.
@@ -210,7 +210,7 @@ def arguments(target: Target | None = None, both_curves: float = 0.5) -> dict[st
 
 
 def api_calls(target: Target | None = None, both_curves: float = 0.5) -> SearchStrategy[Call]:
-    """One step of a run, as data; arguments as for ``arguments``."""
+    """Steps of a run, as data; arguments as for ``arguments``."""
     return st.one_of(
         *(
             st.fixed_dictionaries(dict(strategies)).map(partial(Call, name))
@@ -235,7 +235,7 @@ def api_call_sequences(
 
 @dataclass(frozen=True)
 class Rule:
-    """What to draw, and what to do with it."""
+    """Rule of the state machine: strategies of its arguments, and the action."""
 
     draw: Strategies
     act: Callable[..., None]
@@ -243,7 +243,7 @@ class Rule:
 
 
 def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
-    """All rules that a target allows, by name.
+    """Return all rules that a target allows, by name.
 
     Args:
         both_curves: share of the keys on secp256k1.
@@ -259,7 +259,7 @@ def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
         "look_around": Rule(drawn["keys"], look_around),
         "access_other_users_key": Rule(key, access_other_users_key),
         "unauthenticated": Rule(key, unauthenticated),
-        "at_once": Rule({**key, "what": st.sampled_from(sorted(CROWDS))}, at_once),
+        "at_once": Rule({**key, "what": st.sampled_from(sorted(CONCURRENT))}, at_once),
     }
     if "presign" in drawn:
         found["presign"] = Rule({**drawn["sign_presigned"], **drawn["presign"]}, presign)
@@ -343,7 +343,7 @@ def unauthenticated(api: ApiRun, user: str, curve: str) -> None:
 
 
 def at_once(api: ApiRun, user: str, curve: str, what: str) -> None:
-    CROWDS[what](api, user, curve)
+    CONCURRENT[what](api, user, curve)
 
 
 def disturb(api: ApiRun, what: Call) -> None:
@@ -374,7 +374,7 @@ def _all_sign(api: ApiRun, user: str, curve: str) -> None:
     api.all_sign_at_once()
 
 
-CROWDS: Mapping[str, Callable[[ApiRun, str, str], None]] = {
+CONCURRENT: Mapping[str, Callable[[ApiRun, str, str], None]] = {
     "all sign": _all_sign,
     "generate twice": lambda api, user, curve: api.generate_twice_at_once(user, curve),
     "recover twice": _recover_twice,

@@ -1,5 +1,5 @@
-"""From a long failing run to a short one: leave steps out, take composite ones apart, put ordinary
-arguments in the place of unusual ones.
+"""Shrinking of a failing run: leave steps out, take composite ones apart, replace unusual arguments
+by ordinary ones.
 
 Hypothesis could do this, too, but it knows nothing of steps and users and needs ten times as many
 runs; against a service with real key generations that is the difference between seconds and
@@ -18,10 +18,11 @@ from mpcsim.testing.machine.rules import USERS
 from mpcsim.testing.model import CURVES
 
 Try = Callable[[Sequence[Call]], BrokenInvariant | None]
-"""Takes the steps from the beginning; the failure, if it is still the same one.
+"""Function that takes the steps from the beginning, and returns the failure if it is still the
+same.
 
-If the failure has a story, the search goes on from the calls of that: steps that were skipped, and
-those after the one that failed, are not in it."""
+If the failure has calls, the search goes on from these: skipped steps, and those after the one that
+failed, are not among them."""
 
 MOST_TRIES: Final = 200
 
@@ -39,13 +40,13 @@ ORDINARY: Final[dict[str, tuple[Any, ...]]] = {
     "operation": ("sign",),
     "fault": ("missing",),
 }
-"""For each argument the values that need no explanation, the plainest one first."""
+"""Ordinary values of each argument, the plainest one first."""
 
 
 def shrink(
     calls: Sequence[Call], broken: BrokenInvariant, attempt: Try, tries: int = MOST_TRIES
 ) -> BrokenInvariant:
-    """The failure of the shortest and plainest run found that fails in the same way.
+    """Return the failure of the shortest and plainest run found that fails in the same way.
 
     Args:
         calls: the run that fails with ``broken``; what was skipped may be in it.
@@ -80,14 +81,15 @@ def shrink(
 def _failing_calls(
     broken: BrokenInvariant, calls: Sequence[Call]
 ) -> tuple[list[Call], Sequence[Sequence[Call]]]:
-    """The calls that mattered, and the parts of each; all of them if there is no story."""
+    """Return the calls up to the failure, and the parts of each; all calls if it has none."""
     if broken.failure is None or not broken.failure.calls:
         return list(calls), ()
     return broken.failure.calls, broken.failure.parts
 
 
 def _weight(calls: Sequence[Call], parts: Sequence[Sequence[Call]]) -> int:
-    """How long a run is to read: a composite step weighs a little more than its parts."""
+    """Return the weight of a run for a reader: a composite step weighs a little more than its
+    parts."""
     composite = [made_of for made_of in parts if made_of]
     return 2 * (len(calls) - len(composite)) + sum(2 * len(made_of) + 1 for made_of in composite)
 
@@ -129,7 +131,7 @@ def _candidates(calls: list[Call], parts: Sequence[Sequence[Call]]) -> Iterator[
 
 
 def _renamed(calls: list[Call], argument: str, wanted: Sequence[str]) -> Iterator[list[Call]]:
-    """The same with one name exchanged for a plainer one everywhere."""
+    """Yield the run with one name exchanged for a plainer one everywhere."""
     names = ("user", "owner") if argument in ("user", "owner") else (argument,)
     used = list(
         dict.fromkeys(call.arguments[n] for call in calls for n in names if n in call.arguments)

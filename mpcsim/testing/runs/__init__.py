@@ -1,4 +1,4 @@
-"""One run of a protocol: scenarios, deviations, checks."""
+"""Runs of one protocol: scenarios, deviations, checks."""
 
 from mpcsim.testing.runs.protocol_run import fault_sentence
 

@@ -1,4 +1,4 @@
-"""A party that deviates, as data: who, at which message, in which field, toward whom."""
+"""Deviation of a party as data: party, message, field, receiver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHOLE: Final = (WITHHELD, TWICE)
 
 @dataclass(frozen=True)
 class Deviation:
-    """One party changes one thing about one kind of message. The rest of it is honest."""
+    """Deviation of one party in one kind of message; otherwise the party is honest."""
 
     party: int
     kind: str
@@ -31,13 +31,13 @@ class Deviation:
     change: str
     """``withheld``, ``twice``, or one of ``changes``, e.g. ``.nonce all 0``."""
     to: int | None = None
-    """Only toward this party; None: toward everyone."""
+    """Receiver to deviate toward; None: all."""
 
     def adversary(self, party: Party[Any, Any], on_deviation: Callable[[str], None]) -> Adversary:
-        """The party that deviates, made of an honest one that has not started.
+        """Return the party that deviates, made of an honest one that has not started.
 
         Args:
-            tell: is told what it did, in a sentence.
+            on_deviation: called with each deviation, in a sentence.
         """
 
         def tamper(kind: str, to: int, message: Message) -> Tampered:
@@ -60,12 +60,12 @@ class Deviation:
 
     @property
     def silences(self) -> bool:
-        """Others may wait for ever because of it."""
+        """Whether others may wait for ever because of it."""
         return self.change == WITHHELD
 
 
 def changes(scenario: Scenario, party: int) -> Mapping[str, tuple[str, ...]]:
-    """For each kind of message that a party sends, everything that can be changed about it."""
+    """Return all changes to each kind of message that a party sends."""
     if party not in scenario.members:
         raise UsageError(f"party {party} takes no part in this session")
     return _changes(scenario, party)
@@ -89,7 +89,7 @@ def _changes(scenario: Scenario, party: int) -> Mapping[str, tuple[str, ...]]:
 
 
 def _changed(message: Message, wire: WireContext, name: str) -> Message | bytes | None:
-    """The message with one change; None if it has nothing of the kind."""
+    """Return the message with one change; None if it does not apply."""
     for alteration in alterations(message, wire):
         if alteration.name == name:
             return alteration.apply(message)

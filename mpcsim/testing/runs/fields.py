@@ -1,4 +1,4 @@
-"""Every way to spoil one field of a wire message, read off its codecs.
+"""Alterations and malformations of one field of a wire message, derived from its codecs.
 
 ``alterations`` keeps the message decodable: another scalar, a missing list element, a wrong key.
 ``malformations`` does not: scalars out of range, points off the curve, lying length prefixes.
@@ -36,14 +36,14 @@ from mpcsim.crypto.groups.group import SCALAR_BYTES
 from mpcsim.errors import InternalError
 
 Change = Callable[[Any], Any]
-"""A field's value -> another value."""
+"""Function from a field's value to another value."""
 Spoil = Callable[[Any], bytes]
-"""A field's value -> bytes in place of its encoding."""
+"""Function from a field's value to bytes in place of its encoding."""
 
 
 @dataclass(frozen=True)
 class Alteration:
-    """One altered field; the result still decodes."""
+    """Alteration of one field; the result still decodes."""
 
     name: str
     apply: Callable[[Message], Message]
@@ -51,14 +51,14 @@ class Alteration:
 
 @dataclass(frozen=True)
 class Malformation:
-    """One malformed field, or length; the result does not decode."""
+    """Malformation of one field or length; the result does not decode."""
 
     name: str
     apply: Callable[[Message], bytes]
 
 
 def alterations(sample: Message, context: WireContext) -> list[Alteration]:
-    """One for each thing that can be different, without two that come to the same."""
+    """Return all alterations of a message, without two that have the same effect."""
     found: list[Alteration] = []
     encodings = {sample.encode(context)}
     for name, change in _changes(Nested(type(sample)), sample, context):
@@ -73,7 +73,7 @@ def alterations(sample: Message, context: WireContext) -> list[Alteration]:
 
 
 def malformations(sample: Message, context: WireContext) -> list[Malformation]:
-    """One for each thing that can be malformed."""
+    """Return all malformations of a message."""
     found: list[Malformation] = []
     for name, spoil in _all_spoils(sample, context):
         try:
@@ -196,7 +196,7 @@ def _zero_rows(rows: tuple[Any, ...], context: WireContext) -> tuple[Any, ...]:
 
 
 def _some(codec: Codec, context: WireContext) -> Any:
-    """Any value of the codec, for optional fields the sample does not have; None if unknown."""
+    """Return any value of the codec, for optional fields the sample lacks; None if unknown."""
     match codec:
         case Unsigned():
             return 1

@@ -1,4 +1,4 @@
-"""What must hold of every run of a protocol, whatever the network and the cheaters do."""
+"""Invariants of every run of a protocol, whatever the network and the cheaters do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def agreement(outcomes: Outcomes, problem: Callable[[Mapping[int, Any]], str | N
 
 @invariant
 def blame_is_right(outcomes: Outcomes, cheaters: Collection[int]) -> str | None:
-    """Nobody is blamed who has not cheated, and nobody aborts where nobody has cheated."""
+    """No honest party is blamed, and no party aborts where all are honest."""
     for i, outcome in outcomes.items():
         if not isinstance(outcome, Aborted):
             continue
@@ -55,8 +55,8 @@ def no_hang(outcomes: Outcomes, cheaters: Collection[int], silence: bool) -> str
     for i, outcome in outcomes.items():
         if not isinstance(outcome, Waiting):
             continue
-        # Prepared parties may not end because somebody says that it gave up; they are told.
-        told = bool(outcome.gave_up) and outcome.parties <= gone | set(cheaters)
-        if not told:
+        # Prepared parties may not end because a peer reports that it gave up; they note it.
+        noted = bool(outcome.gave_up) and outcome.parties <= gone | set(cheaters)
+        if not noted:
             return f"party {i} waits for ever: {outcome}"
     return None

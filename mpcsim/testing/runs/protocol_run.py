@@ -2,7 +2,7 @@
 
     run_protocol(frost_signing(2, 3, (1, 2)), order=Order((3, 0, 1)), replays=(Replay(3, 2, 1),))
 
-Failures are told as a story: what was unusual about the run, and what went wrong.
+A failure is reported in sentences: what was unusual about the run, and what went wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Crash, Effect, Fault, FaultPlan, MessageFault, Partition
 from mpcsim.sim.trace import Trace
 from mpcsim.testing.api_sequence import BrokenInvariant, Failure
-from mpcsim.testing.invariants import Invariant, own
+from mpcsim.testing.invariants import Invariant, check_invariants
 from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import Deviation
 from mpcsim.testing.runs.scenarios import Scenario
@@ -33,7 +33,7 @@ PRESENT: Final = 2
 
 @dataclass(frozen=True)
 class Order:
-    """Which message arrives next: drawn numbers, used again and again. A schedule, as data."""
+    """Schedule of deliveries as data: drawn numbers, used cyclically, choose the next message."""
 
     numbers: tuple[int, ...] = (0,)
 
@@ -43,12 +43,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Replay:
-    """Somebody says again what was said in an earlier session of the same kind."""
+    """Replay of a message of an earlier session of the same kind."""
 
     message: int
-    """Of the earlier session, counted from 1 in the order of sending."""
+    """Number of the message in the earlier session, from 1 in the order of sending."""
     before: int = 1
-    """Before which delivery of the present session, counted from 1."""
+    """Number of the delivery in the present session before which it is replayed, from 1."""
 
 
 @dataclass
@@ -57,22 +57,22 @@ class ProtocolRun:
 
     scenario: Scenario
     outcomes: dict[int, Done[Any] | Aborted | Waiting] = field(default_factory=dict)
-    """Of the honest parties that have not crashed for good."""
+    """Outcomes of the honest parties that have not crashed for good."""
     sentences: list[str] = field(default_factory=list)
     snippet: str = ""
     cheaters: frozenset[int] = frozenset()
     silence: bool = False
-    """Messages were lost or withheld, or a party is gone: others may wait for ever."""
+    """Whether messages were lost or withheld, or a party is gone: others may wait for ever."""
     trace: Trace | None = None
-    """Of a run over a network."""
+    """Trace of a run over a network."""
     invariants: tuple[Invariant[...], ...] = ()
-    """Checked beside the kit's."""
+    """Invariants beside the kit's."""
 
     def check(self) -> None:
         """Check every invariant.
 
         Raises:
-            BrokenInvariant: one does not hold; the text is the story.
+            BrokenInvariant: one does not hold; the text describes the run.
         """
         try:
             checks.agreement(self.outcomes, self.scenario.problem)
@@ -85,7 +85,7 @@ class ProtocolRun:
             raise
 
     def attach_failure(self, broken: BrokenInvariant) -> None:
-        """Give a failure its story."""
+        """Attach the description of the run to a broken invariant."""
         broken.failure = Failure(broken, list(dict.fromkeys([*self.sentences, ""])), self.snippet)
 
 
@@ -99,21 +99,21 @@ def run_protocol(
     seed: int = 0,
     invariants: Iterable[Invariant[...]] = (),
 ) -> ProtocolRun:
-    """Run in memory, and check.
+    """Run a scenario in memory, and check every invariant.
 
     Args:
         order: which of the messages in flight arrives next.
         faults: message faults (a delayed message arrives when nothing else is in flight) and
-            crashes (one that is not for ever: the party resumes from its snapshot and says
-            everything again). Partitions need a clock: ``run_over_network``.
-        replays: messages of an earlier session of the same kind, said again.
+            crashes (if not for ever, the party resumes from its snapshot and sends everything
+            again). Partitions need a clock: ``run_over_network``.
+        replays: messages of an earlier session of the same kind, sent again.
         deviation: a party that cheats.
-        seed: of faults with a probability.
+        seed: seed of faults with a probability.
         invariants: your own, beside the kit's (``invariant`` has an example); each is given the
             finished run.
 
     Raises:
-        BrokenInvariant: an invariant does not hold; its text is the story.
+        BrokenInvariant: an invariant does not hold; its text describes the run.
         UsageError: a partition, or something among ``invariants`` that is none.
     """
     if any(isinstance(fault, Partition) for fault in faults):
@@ -130,7 +130,7 @@ def run_protocol(
     found.snippet = _snippet("run_protocol", scenario, given)
     if order != Order():
         found.sentences.append(str(order))
-    _Table(found, order, faults, replays, deviation, seed).play()
+    _MemoryRun(found, order, faults, replays, deviation, seed).play()
     found.check()
     return found
 
@@ -145,16 +145,16 @@ def run_over_network(
     deadline_ms: float = 600_000.0,
     invariants: Iterable[Invariant[...]] = (),
 ) -> ProtocolRun:
-    """Run in virtual time over a network, and check.
+    """Run a scenario in virtual time over a network, and check every invariant.
 
     Args:
         network: with a site for every party of the scenario.
-        seed: of latencies, losses and random faults.
-        deadline_ms: when to stop.
+        seed: seed of latencies, losses and random faults.
+        deadline_ms: virtual time at which to stop.
         invariants: as for ``run_protocol``.
 
     Raises:
-        BrokenInvariant: an invariant does not hold; its text is the story.
+        BrokenInvariant: an invariant does not hold; its text describes the run.
         UsageError: a party has no site, or something among ``invariants`` is none.
     """
     found = _begin(scenario, deviation, invariants)
@@ -178,7 +178,7 @@ def run_over_network(
     try:
         trace = run.run()
     except Exception as error:
-        _raised(found, None, error)
+        _report_exception(found, None, error)
         raise
     found.trace = trace
     lost = any(record.fate in ("dropped", "lost") for record in trace.messages)
@@ -194,8 +194,8 @@ def run_over_network(
 # ---------------------------------------------------------------------- in memory
 
 
-class _Table:
-    """The messages in flight, and what happens to them."""
+class _MemoryRun:
+    """Run in memory: the messages in flight, and the faults applied to them."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class _Table:
         self._plan = FaultPlan(faults, seed)
         self._crashes = [fault for fault in faults if isinstance(fault, Crash)]
         self._replays = sorted(replays, key=lambda replay: replay.before)
-        self._earlier = recorded(found.scenario) if replays else ()
+        self._earlier = record_session(found.scenario) if replays else ()
         self._handled = dict.fromkeys(found.scenario.members, 0)
         self._gone: set[int] = set()
         self._held: list[InFlight] = []
@@ -220,7 +220,7 @@ class _Table:
         self._run: LocalRun[Any] = LocalRun(_participants(found, deviation).values())
 
     def play(self) -> None:
-        """Start, deliver everything, note how all stand."""
+        """Start all parties, deliver all messages, and record the outcomes."""
         for party in self._run.parties.values():
             self._act(party.me, partial(self._start, party))
         self._apply_faults()
@@ -242,7 +242,7 @@ class _Table:
         self._run._take(party.me, party.start())
 
     def _deliver(self) -> None:
-        """Deliver the message whose turn it is."""
+        """Deliver the next message by the order."""
         numbers, flying = self._order.numbers, self._run.in_flight
         index = numbers[self._deliveries % len(numbers)] % len(flying)
         self._deliveries += 1
@@ -262,12 +262,12 @@ class _Table:
         self._apply_faults()
 
     def _apply_faults(self) -> None:
-        """Let message faults have their way with what was just sent."""
+        """Apply message faults to the messages that were just sent."""
         flying = self._run.in_flight
         new, self._run.in_flight = flying[self._seen :], flying[: self._seen]
         for message in new:
             kind, sender, to = message.send.kind, message.sender, message.send.to
-            fate = self._plan.fate(kind, sender, to)
+            fate = self._plan.decide(kind, sender, to)
             what = f"{kind} from party {sender} to party {to}"
             if fate.dropped:
                 self.found.silence = True
@@ -298,10 +298,10 @@ class _Table:
         old: Any = self._run.parties[PartyId(i)]
         inner: Party[Any, Any] = getattr(old, "party", old)
         new, outputs = Party.resume(inner.definition, inner.snapshot(), share=inner.share)
-        if hasattr(old, "rejoin"):
-            self._run._take(PartyId(i), old.rejoin(new, outputs))
+        if hasattr(old, "replace_party"):
+            self._run._take(PartyId(i), old.replace_party(new, outputs))
         else:
-            self._run.rejoin(self.found.scenario.wrap(new), outputs)
+            self._run.replace_party(self.found.scenario.wrap(new), outputs)
 
     def _replay_due(self) -> None:
         while self._replays and (
@@ -319,16 +319,16 @@ class _Table:
                 self._deliver_at(0)
 
     def _act(self, party: int, do: Callable[[], object]) -> None:
-        """Do something that makes a party act; an exception out of it is a finding."""
+        """Call a party; an exception from it breaks an invariant."""
         try:
             do()
         except Exception as error:
-            _raised(self.found, party, error)
+            _report_exception(self.found, party, error)
             raise
 
 
-def recorded(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight, ...]:
-    """Every message of an honest session, in the order of sending."""
+def record_session(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight, ...]:
+    """Return every message of an honest session, in the order of sending."""
     run: LocalRun[Any] = LocalRun(scenario.party(i, session) for i in scenario.members)
     found: list[InFlight] = []
 
@@ -350,7 +350,9 @@ def recorded(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight, ...]
 def _begin(
     scenario: Scenario, deviation: Deviation | None, invariants: Iterable[Invariant[...]]
 ) -> ProtocolRun:
-    found = ProtocolRun(scenario, sentences=[str(scenario)], invariants=own(invariants))
+    found = ProtocolRun(
+        scenario, sentences=[str(scenario)], invariants=check_invariants(invariants)
+    )
     if deviation is not None:
         found.cheaters = frozenset({deviation.party})
         found.silence = deviation.silences
@@ -367,8 +369,8 @@ def _participants(found: ProtocolRun, deviation: Deviation | None) -> dict[int, 
     return made
 
 
-def _raised(found: ProtocolRun, party: int | None, error: Exception) -> None:
-    """Tell of an exception out of a party, if it is none of ours."""
+def _report_exception(found: ProtocolRun, party: int | None, error: Exception) -> None:
+    """Raise a broken invariant for an exception from a party."""
     if isinstance(error, BrokenInvariant):
         return
     try:
@@ -379,7 +381,7 @@ def _raised(found: ProtocolRun, party: int | None, error: Exception) -> None:
 
 
 def fault_sentence(fault: Fault) -> str:
-    """What a fault does, in words."""
+    """Describe a fault in a sentence."""
     match fault:
         case Crash():
             back = "" if fault.down_ms < float("inf") else ", for good"
@@ -400,7 +402,7 @@ def fault_sentence(fault: Fault) -> str:
 
 
 def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *positional: str) -> str:
-    """Code that runs the same again."""
+    """Return code that repeats the run."""
     shown = [scenario.recipe, *positional]
     shown += [f"{name}={_code(v)}" for name, (v, default) in given.items() if v != default]
     arguments = "".join(f"    {argument},\n" for argument in shown)
@@ -409,7 +411,7 @@ def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *position
 
 
 def _code(value: Any) -> str:
-    """A value as an expression; enumerations by name."""
+    """Return a value as an expression; enumerations by name."""
     if isinstance(value, tuple):
         return "(" + "".join(f"{_code(item)}, " for item in value) + ")"
     if isinstance(value, Invariant):

@@ -1,4 +1,4 @@
-"""Protocol sessions that can be run again and again, with what is right about their results."""
+"""Scenarios: protocol sessions that can be repeated, with a check of their results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import Participant
 from mpcsim.protocols.presign import Presignature
-from mpcsim.protocols.sample_keys import as_loaded, keys, presignatures, session_id, unused
+from mpcsim.protocols.sample_keys import (
+    as_unused,
+    keys,
+    presignatures,
+    session_id,
+    with_fresh_guard,
+)
 
 Make = Callable[[int, bytes, Rng], Party[Any, Any]]
 """Makes the party of that identifier for a session id."""
@@ -30,7 +36,7 @@ HASH = bytes(range(32))
 
 @dataclass(frozen=True, repr=False)
 class Scenario:
-    """Who runs which protocol about what."""
+    """Scenario: a protocol, its parties, and their set-ups."""
 
     recipe: str
     """The call that makes this scenario, e.g. ``frost_signing(2, 3, (1, 2))``."""
@@ -39,7 +45,8 @@ class Scenario:
     """The identifiers of those who take part."""
     make: Make
     problem: Callable[[Mapping[int, Any]], str | None]
-    """What is wrong with the results of the given (honest) parties; None if they are right."""
+    """Function that returns what is wrong with the results of the given (honest) parties, or
+    None."""
     wrap: Wrap = lambda party: party
 
     def party(self, i: int, session: int | str = 1) -> Party[Any, Any]:
@@ -48,11 +55,11 @@ class Scenario:
         return self.make(i, session_id(label), SeededRng(f"{label}, party {i}"))
 
     def participant(self, i: int, session: int | str = 1) -> Participant[Any]:
-        """The same as the implementation under test has it."""
+        """Return the participant, as the implementation under test makes it."""
         return self.wrap(self.party(i, session))
 
     def wrapped(self, wrap: Wrap, recipe: str) -> Scenario:
-        """The scenario with another implementation in the place of each honest party.
+        """Return the scenario with another implementation in the place of each honest party.
 
         Args:
             recipe: an expression that makes the new scenario.
@@ -96,10 +103,10 @@ def ecdsa_signing(
     held = shares or keys("secp256k1", threshold, holders)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
-        agreed = ecdsa.setup(as_loaded(_of(held, i)), signers, HASH, path=path)
+        agreed = ecdsa.setup(with_fresh_guard(_of(held, i)), signers, HASH, path=path)
         return ecdsa.party(agreed, session_id=sid, rng=rng)
 
-    public_key = _of(held, signers[0]).record.at(path)[0].encode()
+    public_key = _of(held, signers[0]).record.derive(path)[0].encode()
     child = f", path={path}" if path else ""
     recipe = f"ecdsa_signing({threshold}, {holders}, {signers}{child})"
     return Scenario(
@@ -112,7 +119,7 @@ def presigning(threshold: int, holders: int, signers: tuple[int, ...], count: in
     held = keys("secp256k1", threshold, holders)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
-        agreed = presign.setup(as_loaded(_of(held, i)), signers, count)
+        agreed = presign.setup(with_fresh_guard(_of(held, i)), signers, count)
         return presign.party(agreed, session_id=sid, rng=rng)
 
     recipe = f"presigning({threshold}, {holders}, {signers}, {count})"
@@ -127,8 +134,8 @@ def presigned_signing(
     parts = presignatures(threshold, holders, signers)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
-        mine = unused(parts[i][0])
-        agreed = presigned.setup(as_loaded(_of(held, i)), mine, finisher, HASH, rho=sid)
+        mine = as_unused(parts[i][0])
+        agreed = presigned.setup(with_fresh_guard(_of(held, i)), mine, finisher, HASH, rho=sid)
         return presigned.party(agreed, session_id=sid, rng=rng)
 
     public_key = _of(held, signers[0]).public_key.encode()
@@ -148,7 +155,7 @@ def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Sce
     held = keys("ed25519", threshold, holders)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
-        agreed = frost.setup(as_loaded(_of(held, i)), signers, HASH)
+        agreed = frost.setup(with_fresh_guard(_of(held, i)), signers, HASH)
         return frost.party(agreed, session_id=sid, rng=rng)
 
     public_key = _of(held, signers[0]).public_key.encode()
@@ -166,7 +173,7 @@ def resharing(
     receivers: tuple[int, ...],
     new_threshold: int | None = None,
 ) -> Scenario:
-    """Holders of a real key deal new shares of it, to the same or to other parties."""
+    """Resharing of a real key, to the same or to other parties."""
     held = keys(curve, threshold, holders)
     record = _of(held, dealers[0]).record
 
@@ -174,7 +181,7 @@ def resharing(
         agreed = reshare.setup(
             record,
             dealers,
-            share=as_loaded(_of(held, i)) if i in dealers else None,
+            share=with_fresh_guard(_of(held, i)) if i in dealers else None,
             receivers=receivers,
             threshold=new_threshold,
         )
@@ -209,8 +216,8 @@ def _of(held: Mapping[Any, KeyShare], i: int) -> KeyShare:
 
 
 def shares_problem(found: Mapping[int, KeyShare | None]) -> str | None:
-    """What is wrong with key shares of one key generation or resharing: they must be of one record,
-    lie on its polynomial, and agree in what they share by pairs."""
+    """Return what is wrong with key shares of one key generation or resharing, or None: they must
+    be of one record, lie on its polynomial, and agree in their pairwise secrets."""
     held = {i: share for i, share in found.items() if share is not None}
     if len({share.record.to_bytes() for share in held.values()}) > 1:
         return "the parties hold shares of different keys"
@@ -245,7 +252,8 @@ def _ecdsa_problem(public_key: bytes, found: Mapping[int, Any]) -> str | None:
 
 
 def _presignatures_problem(found: Mapping[int, tuple[Presignature, ...]]) -> str | None:
-    """Of each one, the parts must be of the same nonce and key."""
+    """Return what is wrong with presignatures, or None: the parts of each must have one nonce and
+    key."""
     for parts in zip(*found.values(), strict=True):
         first = parts[0]
         if len({(part.id, part.epoch, part.signers, part.name, part.R) for part in parts}) > 1:

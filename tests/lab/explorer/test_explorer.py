@@ -35,6 +35,7 @@ def test_a_figure_where_widgets_cannot_run(explorer):
     assert "blames party 3" in html
 
 
+@pytest.mark.soak
 def test_a_figure_in_a_page_that_nobody_has_open():
     """As `jupyter nbconvert --execute --to html` makes it: widgets come first there."""
     cell = new_code_cell(

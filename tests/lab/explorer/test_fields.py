@@ -20,7 +20,7 @@ def all_fields(found):
 
 def flows(session):
     for flow in session.recording.sent:
-        yield flow, session.recording.opened(flow)
+        yield flow, session.recording.first_message(flow)
 
 
 def taken_apart(opened, *, reveal=True, private=True) -> tuple[Field, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from mpcsim.lab.explorer import Explorer
 from mpcsim.lab.explorer.model.knowledge import BEFORE, KNOWLEDGE, OWN, secrets_in
-from mpcsim.lab.explorer.model.learning import Learning
+from mpcsim.lab.explorer.model.knowledge_trace import KnowledgeTrace
 from mpcsim.lab.explorer.model.model import as_json, details
 from mpcsim.lab.explorer.model.model import view as make_view
 from mpcsim.protocols.signing import PROTOCOLS
@@ -26,8 +26,8 @@ def test_everything_that_the_tables_point_at_is_there(session):
         for item in items:
             if not item.path:
                 continue
-            learning = Learning(session.view.protocol, recording, reveal=True)
-            kept = [learning._kept(i, round_, item.path) for i in recording.parties]
+            learning = KnowledgeTrace(session.view.protocol, recording, reveal=True)
+            kept = [learning._stored_value(i, round_, item.path) for i in recording.parties]
             assert any(value is not None for value in kept), (round_, item)
 
 
@@ -70,12 +70,12 @@ def test_secrets_are_not_in_what_the_browser_gets(session):
         for secret in secrets_in(_find(party.setup, path))
     ]
     known = KNOWLEDGE[session.view.protocol]
-    learning = Learning(session.view.protocol, recording, reveal=True)
+    learning = KnowledgeTrace(session.view.protocol, recording, reveal=True)
     for round_, items in known.by_round.items():
         for item in items:
             if item.kind == OWN and item.name != "R_i" and item.path:
                 for i in recording.parties:
-                    secrets += secrets_in(learning._kept(i, round_, item.path))
+                    secrets += secrets_in(learning._stored_value(i, round_, item.path))
     assert not [s for s in secrets if s.hex() in text]
     assert not session.view.revealed
 

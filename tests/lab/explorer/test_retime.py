@@ -8,7 +8,7 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer import Explorer
-from mpcsim.lab.explorer.model.retime import Retiming, relinked, seen_network
+from mpcsim.lab.explorer.model.retime import Retiming, observed_network, with_link_numbers
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.simulation import Policy
@@ -38,7 +38,7 @@ def test_retiming_agrees_with_a_run_of_the_real_parties(wallet, operation, netwo
     explorer = Explorer.live(wallet, operation, **options)
     wallet.network = NETWORKS[network]
     real = getattr(wallet, operation)(**options).trace
-    made = Retiming(explorer.trace, explorer.network).over(wallet.network)
+    made = Retiming(explorer.trace, explorer.network).over_network(wallet.network)
     assert times(made) == times(real)
     assert made.finished_ms == real.finished_ms
     assert made.verdict is real.verdict
@@ -56,13 +56,13 @@ def test_only_complete_runs_can_be_retimed(name):
 
 def test_the_network_that_a_run_met():
     trace = traces.trace("two-party signature")
-    network = seen_network(trace)
+    network = observed_network(trace)
     found = {frozenset((link.a, link.b)): link for link in network.links}
     assert found[frozenset(("client", "gateway"))].latency.mean_ms == pytest.approx(20.0)
     assert found[frozenset(("gateway", "institution"))].latency.mean_ms == pytest.approx(140.0)
     assert [link.mbit_per_s for link in network.links] == [pytest.approx(100)] * 2
     assert dict(network.placement) == {1: "client", 3: "institution"}
-    again = Retiming(trace, network).over(network)
+    again = Retiming(trace, network).over_network(network)
     assert again.finished_ms == pytest.approx(trace.finished_ms)
 
 
@@ -76,7 +76,7 @@ def test_the_way_back_changes_in_proportion_and_bursts_stay_as_long():
         loss=GilbertElliott.of(0.01, packets=4),
         back_loss=0.02,
     )
-    made = relinked(
+    made = with_link_numbers(
         first, first, "gateway", "client", one_way_ms=40.0, mbit_per_s=1.0, loss=0.03
     ).links[0]
     assert (made.latency, made.back_latency) == (Constant(40.0), Constant(60.0))
@@ -84,11 +84,11 @@ def test_the_way_back_changes_in_proportion_and_bursts_stay_as_long():
     assert made.loss.mean == pytest.approx(0.03)
     assert made.loss.to_good == first.links[0].loss.to_good
     assert made.back_loss == pytest.approx(0.06)
-    again = relinked(first, first, "client", "gateway", loss=first.links[0].loss.mean)
+    again = with_link_numbers(first, first, "client", "gateway", loss=first.links[0].loss.mean)
     assert again.links == first.links
-    still = relinked(first, first, "client", "gateway", one_way_ms=0.0).links[0]
+    still = with_link_numbers(first, first, "client", "gateway", one_way_ms=0.0).links[0]
     assert (still.latency, still.back_latency) == (Constant(0.0), Constant(0.0))
-    none = relinked(first, first, "client", "gateway", loss=0.0).links[0]
+    none = with_link_numbers(first, first, "client", "gateway", loss=0.0).links[0]
     assert (none.loss, none.back_loss) == (0.0, 0.0)
 
 

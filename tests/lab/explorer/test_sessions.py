@@ -6,14 +6,14 @@ from mpcsim import Simulation
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer import Edit, Explorer
 from mpcsim.lab.explorer.model.fields import FLIP, PLUS_G
-from mpcsim.lab.explorer.model.sessions import altering
-from mpcsim.sim import Adversary, on
+from mpcsim.lab.explorer.model.sessions import with_alterations
+from mpcsim.sim import Adversary, alter_kind
 from tests.lab.explorer.wallets import NETWORK, presigned
 
 
 def payloads(explorer):
     recording = explorer.recording
-    return {flow: recording.opened(flow).payload for flow in recording.sent}
+    return {flow: recording.first_message(flow).payload for flow in recording.sent}
 
 
 def test_a_run_again_is_the_same_run(explorer):
@@ -56,7 +56,7 @@ def test_multiplication_state_survives_what_is_tried_on_it(wallet, explorer):
     assert repr(explorer).endswith(", 1 edit>")
     assert view.aborts[0].reason == "OT_EXTENSION_CHECK"
     assert view.aborts[0].consequence == "ban and discard OT"
-    assert wallet.shares[1].usable(3)
+    assert wallet.shares[1].can_multiply(3)
     assert explorer.undo().view.good
     assert wallet.sign(signers=(1, 3)).ok
 
@@ -113,10 +113,12 @@ def test_a_presignature_that_is_explored_is_still_there():
 
 
 def test_an_adversary_can_be_edited_too_and_other_cheats_cannot(wallet):
-    wallet.corrupt = {3: lambda party: Adversary(party, on("SignatureShare", lambda m: None))}
+    wallet.corrupt = {
+        3: lambda party: Adversary(party, alter_kind("SignatureShare", lambda m: None))
+    }
     explorer = Explorer.live(wallet, "sign", signers=(1, 3))
     assert explorer.view.verdict == "stalled"
     explorer.edit(3, 1, "Respond", "R_i", PLUS_G)
     assert explorer.view.aborts[0].reason == "COMMITMENT_OPENING"
     with pytest.raises(UsageError, match="is no party and no Adversary"):
-        altering(object(), [])
+        with_alterations(object(), [])

@@ -4,7 +4,7 @@ import pytest
 
 from mpcsim.lab.explorer import Explorer
 from mpcsim.lab.explorer.model.fields import REPLACE
-from mpcsim.lab.explorer.tampering import Tampered, tampering, ways
+from mpcsim.lab.explorer.tampering import Tampered, alterations, tampering
 from tests.helpers.tiers import fast_few
 from tests.lab.explorer.rules import check_sound
 from tests.lab.explorer.wallets import simulation
@@ -23,20 +23,20 @@ def test_every_alteration_is_survived_and_explained(name):
     explorer = RUNS[name]()
     honest = explorer.view
     cheater = honest.parties[-1].id
-    for way in list(ways(explorer, cheater, 1)):
-        value = b"\x01" * (way.operation == REPLACE)
-        view = explorer.edit(cheater, 1, way.message, way.field, way.operation, value).view
+    for choice in list(alterations(explorer, cheater, 1)):
+        value = b"\x01" * (choice.operation == REPLACE)
+        view = explorer.edit(cheater, 1, choice.message, choice.field, choice.operation, value).view
         check_sound(view)
-        assert view.verdict != "completed INVALID", way
-        assert explorer.details, way
+        assert view.verdict != "completed INVALID", choice
+        assert explorer.details, choice
         for abort in view.aborts:
             if abort.party == cheater:
                 continue
-            assert not set(abort.culprits) - {cheater}, way
+            assert not set(abort.culprits) - {cheater}, choice
             if abort.culprits or abort.reason == "ECHO_MISMATCH":
-                assert abort.message is not None, way
-        if way.operation not in ("withhold",) and view.verdict == "stalled":
-            assert any(m.ignored for m in view.messages), way
+                assert abort.message is not None, choice
+        if choice.operation not in ("withhold",) and view.verdict == "stalled":
+            assert any(m.ignored for m in view.messages), choice
         explorer.undo()
     assert explorer.view == honest
 
@@ -44,7 +44,7 @@ def test_every_alteration_is_survived_and_explained(name):
 def test_what_the_victim_makes_of_each():
     explorer = RUNS["frost"]()
     found = tampering(explorer, 3, 1)
-    assert len(found) == len(list(ways(explorer, 3, 1)))
+    assert len(found) == len(list(alterations(explorer, 3, 1)))
     share = [each for each in found if (each.message, each.field) == ("SignatureShare", "share")]
     assert {each.blames for each in share} == {"3"}
     assert "32 zero bytes" in {each.alteration for each in share}

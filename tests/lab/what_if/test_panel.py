@@ -11,7 +11,7 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.lab.what_if import Configuration, WhatIf, what_if
-from mpcsim.lab.what_if.fields import FIELDS, GROUPS, idle
+from mpcsim.lab.what_if.fields import FIELDS, GROUPS, ineffective_settings
 from mpcsim.lab.what_if.panel import LEAST_MS, _path
 from mpcsim.lab.what_if.views import CAUSES, as_json, view
 from mpcsim.sim.colours import party_colour
@@ -178,7 +178,7 @@ def test_settings_that_are_said_to_have_no_effect_have_none() -> None:
     found = 0
     for options in ({"curve": "ed25519"}, {"presigned": True}):
         plain = signing_call(**options)
-        for name in idle(Configuration(**options)).keys() - {"presigned"}:
+        for name in ineffective_settings(Configuration(**options)).keys() - {"presigned"}:
             changed = {"early_requests": False, "ot_extension_k": 4, "separate_messages": True}
             other = signing_call(**options, **{name: changed[name]})
             assert (other.steps, other.messages) == (plain.steps, plain.messages)
@@ -187,14 +187,14 @@ def test_settings_that_are_said_to_have_no_effect_have_none() -> None:
 
 
 def test_what_has_no_effect_is_said() -> None:
-    assert idle(Configuration(presigned=True)).keys() == {
+    assert ineffective_settings(Configuration(presigned=True)).keys() == {
         *("early_requests", "ot_extension_k", "separate_messages")
     }
     for options in ({"curve": "ed25519"}, {"vault_policy": "signer"}):
-        assert "presigned" in idle(Configuration(**options))
+        assert "presigned" in ineffective_settings(Configuration(**options))
         with pytest.raises(UsageError, match="presigned"):
             Signing(**options, presigned=True)
-    assert not idle(Configuration())
+    assert not ineffective_settings(Configuration())
 
 
 # ---------------------------------------------------------------------- what is shown

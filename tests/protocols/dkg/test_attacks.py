@@ -9,7 +9,7 @@ from mpcsim.errors import Aborted, Reason
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Deal
 from mpcsim.protocols.engine import Done
-from tests.helpers.adversary import Adversary, Tampered, on
+from tests.helpers.adversary import Adversary, Tampered, alter_kind
 from tests.helpers.sessions import dkg_session, judge, run_with
 
 
@@ -47,7 +47,7 @@ def test_equivocation_does_not_end_in_two_keys(kind):
     }
     for change in changes[kind]:
         for toward in ({1}, {1, 3}, {4}):
-            adversary = Adversary(session.party(2), on(kind, change, toward))
+            adversary = Adversary(session.party(2), alter_kind(kind, change, toward))
             outcomes = judge(session, run_with(session, adversary), {2})
             assert not any(isinstance(outcome, Done) for outcome in outcomes.values())
 

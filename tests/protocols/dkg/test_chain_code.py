@@ -12,7 +12,7 @@ from mpcsim.protocols.dkg.messages import Reveal
 from mpcsim.protocols.key_share import PublicKeyRecord
 from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.sample_keys import keys, session_id
-from tests.helpers.adversary import Adversary, Tampered, on
+from tests.helpers.adversary import Adversary, Tampered, alter_kind
 from tests.helpers.sessions import dkg_session, judge, run_with
 
 
@@ -33,7 +33,7 @@ def test_none_on_ed25519():
     record = keys("ed25519")[1].record
     assert record.chain_code is None
     with pytest.raises(UsageError, match="ed25519 keys have no chain code"):
-        record.extended()
+        record.extended_key()
     with pytest.raises(InvalidEncoding, match="chain code and curve do not fit"):
         PublicKeyRecord.from_bytes(replace(record, chain_code=bytes(32)).to_bytes())
 
@@ -53,7 +53,7 @@ def test_who_reveals_last_does_not_choose_it():
                 return replace(reveal, chain_code=part)
         raise AssertionError
 
-    adversary.tamper = on("Reveal", steer)
+    adversary.tamper = alter_kind("Reveal", steer)
     for outcome in judge(session, run_with(session, adversary), {2}).values():
         assert isinstance(outcome, Aborted)
         assert outcome.reason is Reason.COMMITMENT_OPENING

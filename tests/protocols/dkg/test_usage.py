@@ -74,11 +74,11 @@ def test_messages_before_the_start_are_kept():
                 assert late.receive(party.me, send.data) == []
                 assert late.receive(party.me, send.data) == []  # a duplicate is a duplicate
     assert late.receive(2, b"garbage") == []
-    assert late.waiting() is None
+    assert late.waiting_state() is None
     assert late.outcome is None
     kinds = [send.kind for send in late.start()]
     assert kinds == ["Commit", "Commit", "Reveal", "Reveal"]
-    assert late.waiting().missing == {"Reveal": {2, 3}}
+    assert late.waiting_state().missing == {"Reveal": {2, 3}}
 
 
 def test_secrets_do_not_show():

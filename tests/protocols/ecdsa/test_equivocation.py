@@ -7,7 +7,7 @@ from mpcsim.errors import Reason
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.local_run import run
 from mpcsim.protocols.sample_keys import keys, session_id
-from tests.helpers.adversary import Adversary, on
+from tests.helpers.adversary import Adversary, alter_kind
 
 
 def test_honest_signers_do_not_ban_each_other_over_a_third():
@@ -21,12 +21,14 @@ def test_honest_signers_do_not_ban_each_other_over_a_third():
         )
         for i in (1, 2, 3)
     ]
-    made[2] = Adversary(made[2], on("Commit", lambda m: replace(m, nonce=bytes(32)), to={2}))
+    made[2] = Adversary(
+        made[2], alter_kind("Commit", lambda m: replace(m, nonce=bytes(32)), to={2})
+    )
     outcomes = run(made)
     for i in (1, 2):
         assert outcomes[i].reason in (Reason.ECHO_MISMATCH, Reason.PEER_ABORTED)
         assert not outcomes[i].culprits
-        assert shares[i].usable(3 - i)
+        assert shares[i].can_multiply(3 - i)
     assert Reason.ECHO_MISMATCH in {outcomes[1].reason, outcomes[2].reason}
 
 
@@ -45,7 +47,7 @@ def test_an_echo_of_other_senders_is_refused():
         lambda m: replace(m, echo={1: m.echo[1]}),
         lambda m: replace(m, echo={}),
     ):
-        outcome = run([party(1), Adversary(party(2), on("Offer", change))])[1]
+        outcome = run([party(1), Adversary(party(2), alter_kind("Offer", change))])[1]
         assert outcome.reason is Reason.ECHO_MISMATCH
         assert not outcome.culprits
         assert outcome.suspects == {2}
@@ -66,6 +68,6 @@ def test_a_nonce_share_that_was_not_committed_to_is_refused():
         lambda m: replace(m, blinding=bytes(32)),
         lambda m: replace(m, R_i=m.R_i + m.R_i),
     ):
-        outcome = run([party(1), Adversary(party(2), on("Respond", change))])[1]
+        outcome = run([party(1), Adversary(party(2), alter_kind("Respond", change))])[1]
         assert outcome.reason is Reason.COMMITMENT_OPENING
         assert outcome.culprits == {2}

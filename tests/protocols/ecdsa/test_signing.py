@@ -93,14 +93,14 @@ def test_shares_of_two_epochs_do_not_combine():
 def test_a_failed_ot_check_costs_the_pair_its_setup():
     shares = keys("secp256k1")
     aborted = Aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), frozenset({2}))
-    share = shares[1].after(aborted)
+    share = shares[1].after_abort(aborted)
     assert share.peers[2].multiplication is None
     assert share.peers[3].multiplication is not None
     with pytest.raises(UsageError, match="party 2 was discarded"):
         ecdsa.setup(share, (1, 2), bytes(32))
     ecdsa.setup(share, (1, 3), bytes(32))
     harmless = Aborted(Reason.SIGNATURE_INVALID, InRound(5, "assemble"), frozenset({2}))
-    assert shares[1].after(harmless) == shares[1]
+    assert shares[1].after_abort(harmless) == shares[1]
 
 
 def test_usage_errors():

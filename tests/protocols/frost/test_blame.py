@@ -15,7 +15,7 @@ from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.local_run import run
 from mpcsim.protocols.sample_keys import keys
-from tests.helpers.adversary import Adversary, on
+from tests.helpers.adversary import Adversary, alter_kind
 
 SESSION = bytes(range(32))
 WIRE = WireContext(ED25519)
@@ -42,7 +42,7 @@ def add_one(message):
 
 
 def test_a_share_that_is_bad_for_one_receiver_only():
-    outcomes = play((1, 2, 3), 3, on("SignatureShare", add_one, to={1}))
+    outcomes = play((1, 2, 3), 3, alter_kind("SignatureShare", add_one, to={1}))
     assert outcomes[1].culprits == {3}
     assert isinstance(outcomes[2], Done)
 
@@ -67,7 +67,7 @@ def test_the_evidence_verifies_from_its_bytes():
         commitments[1] = message
         return message
 
-    again = play((1, 2), 1, on("Commitments", keep_own))
+    again = play((1, 2), 1, alter_kind("Commitments", keep_own))
     assert all(isinstance(outcome, Done) for outcome in again.values())
     assert Commitments.decode(payloads["Commitments"], WIRE) == commitments[2]
     record = keys("ed25519")[1].record
@@ -99,7 +99,7 @@ def test_different_commitments_to_different_signers(field):
     def change(message):
         return replace(message, **{field: getattr(message, field) + ED25519.base(ONE)})
 
-    outcomes = play((1, 2, 3), 2, on("Commitments", change, to={1}))
+    outcomes = play((1, 2, 3), 2, alter_kind("Commitments", change, to={1}))
     for i in (1, 3):
         assert outcomes[i].reason is Reason.ECHO_MISMATCH
         assert not outcomes[i].culprits
@@ -108,7 +108,7 @@ def test_different_commitments_to_different_signers(field):
 
 
 def test_the_view_is_compared_before_the_share():
-    cheat = on("SignatureShare", lambda m: add_one(replace(m, seen=bytes(32))))
+    cheat = alter_kind("SignatureShare", lambda m: add_one(replace(m, seen=bytes(32))))
     assert play((1, 3), 3, cheat)[1].reason is Reason.ECHO_MISMATCH
 
 
@@ -136,7 +136,7 @@ def test_bad_points_name_their_sender(field, name):
         parts[field] = BAD_POINTS[name](parts[field])
         return message.context + parts["hiding"] + parts["binding"]
 
-    aborted = play((1, 3), 3, on("Commitments", change))[1]
+    aborted = play((1, 3), 3, alter_kind("Commitments", change))[1]
     assert aborted.reason is Reason.MALFORMED_MESSAGE
     assert aborted.culprits == {3}
 

@@ -10,9 +10,9 @@ from mpcsim.protocols import presign, presigned
 from mpcsim.protocols.engine import Done, Party
 from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.presign import PRESIGN
-from mpcsim.protocols.sample_keys import keys, presignatures, session_id, unused
+from mpcsim.protocols.sample_keys import as_unused, keys, presignatures, session_id
 from mpcsim.testing.runs.fields import alterations
-from tests.helpers.adversary import Adversary, drawing, on, with_round
+from tests.helpers.adversary import Adversary, alter_kind, drawing, with_round
 from tests.helpers.sessions import judge, run_with, session
 
 CHEATER = 2
@@ -61,7 +61,7 @@ def altering(party: Party, kind: str, change: str, to: set[int] | None = None) -
     def tamper(message):
         return next(a for a in alterations(message, party.wire) if a.name == change).apply(message)
 
-    return Adversary(party, on(kind, tamper, to))
+    return Adversary(party, alter_kind(kind, tamper, to))
 
 
 def name(case) -> str:
@@ -123,7 +123,7 @@ def sign_with(parts, shares=None):
     shares = shares or keys("secp256k1")
     return run(
         presigned.party(
-            presigned.setup(shares[i], unused(part), 1, DIGEST, RHO), session_id=bytes(32)
+            presigned.setup(shares[i], as_unused(part), 1, DIGEST, RHO), session_id=bytes(32)
         )
         for i, part in parts.items()
     )
@@ -135,7 +135,7 @@ def test_a_zero_denominator():
     shares = keys("secp256k1")
 
     def signer(i):
-        agreed = presigned.setup(shares[i], unused(parts[i]), 1, DIGEST, RHO)
+        agreed = presigned.setup(shares[i], as_unused(parts[i]), 1, DIGEST, RHO)
         return presigned.party(agreed, session_id=bytes(32))
 
     # u'_1 = u_1 + delta phi_1, where delta is known to party 2 alone; so it takes all it needs
@@ -143,7 +143,7 @@ def test_a_zero_denominator():
     setup = signer(2).setup
     delta = presigned.steps.shift(setup.request(), {2: parts[2].rho_i})
     u_1 = parts[1].u_i + delta * parts[1].phi_i
-    cheat = Adversary(signer(2), on("Answer", lambda m: replace(m, u_i=-u_1)))
+    cheat = Adversary(signer(2), alter_kind("Answer", lambda m: replace(m, u_i=-u_1)))
     found = run([signer(1), cheat])[1]
     assert (found.reason, found.culprits) == (Reason.ZERO_DENOMINATOR, {CHEATER})
     assert found.where == LAST
@@ -202,8 +202,8 @@ def test_ot_state_is_discarded_and_open_sessions_stop():
     cheat = altering(presigner(shares[2]), "Offer", ".offers [last].t first bit flipped")
     aborted = run([presigner(shares[1]), cheat])[1]
     assert aborted.reason is Reason.OT_EXTENSION_CHECK
-    assert not shares[1].usable(2)
-    assert shares[1].after(aborted).peers[2].multiplication is None
+    assert not shares[1].can_multiply(2)
+    assert shares[1].after_abort(aborted).peers[2].multiplication is None
     found = run([still_open, presigner(keys("secp256k1")[2], "open")])[1]
     assert found.reason is Reason.SETUP_DISCARDED
     assert not found.culprits

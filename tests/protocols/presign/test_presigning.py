@@ -16,7 +16,7 @@ from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.presignature import REMEMBERED, Use
 from mpcsim.protocols.presigned import PRESIGNED
-from mpcsim.protocols.sample_keys import keys, presignatures, session_id, unused
+from mpcsim.protocols.sample_keys import as_unused, keys, presignatures, session_id
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
@@ -36,7 +36,7 @@ def presigners(shares, signers, count, label="presign"):
 def signers_with(shares, parts, finisher, digest=DIGEST, rho=RHO, label="presigned", path=()):
     return [
         presigned.party(
-            presigned.setup(shares[i], unused(part), finisher, digest, rho, path=path),
+            presigned.setup(shares[i], as_unused(part), finisher, digest, rho, path=path),
             session_id=session_id(label),
             rng=SeededRng(f"{label} {i}"),
         )
@@ -72,7 +72,7 @@ def test_every_quorum_signs_whoever_finishes(signers):
 
 def test_paths_that_lead_nowhere():
     shares = keys("secp256k1")
-    part = unused(presignatures(2, 3, (1, 2))[1][0])
+    part = as_unused(presignatures(2, 3, (1, 2))[1][0])
     for path in ((2**31,), (0,) * 11, (-1,)):
         with pytest.raises(UsageError):
             presigned.setup(shares[1], part, 1, DIGEST, RHO, path=path)
@@ -193,7 +193,7 @@ def test_using_it_up_is_remembered_beyond_the_object():
 def test_a_resumed_session_uses_its_presignature_up_in_the_new_process(finisher):
     shares = keys("secp256k1")
     mine = results(run(presigners(shares, (1, 2), 1, f"elsewhere {finisher}")))[2][0]
-    agreed = presigned.setup(shares[2], unused(mine), finisher, DIGEST, RHO)
+    agreed = presigned.setup(shares[2], as_unused(mine), finisher, DIGEST, RHO)
     party = presigned.party(agreed, session_id=bytes(32))
     party.start()  # in a process that does not tell this one
     assert not mine.use.spent
@@ -235,7 +235,7 @@ def test_usage_errors_of_presigning():
 
 def test_usage_errors_of_signing():
     shares, other = keys("secp256k1"), keys("secp256k1", name="another")
-    part = unused(presignatures(2, 3, (1, 2))[1][0])
+    part = as_unused(presignatures(2, 3, (1, 2))[1][0])
     for arguments, text in [
         ((shares[1], part, 1, bytes(31), RHO), "message hash of 31 bytes"),
         ((shares[1], part, 1, DIGEST, bytes(33)), "rho of 33 bytes"),

@@ -115,7 +115,7 @@ def test_no_crash_point_leaves_too_few_matching_shares():
         # After the crash of everyone, those who come back finish from their snapshots.
         again = LocalRun(local.parties.values())
         for party in local.parties.values():
-            again.rejoin(*Party.resume(RESHARE, party.snapshot()))
+            again.replace_party(*Party.resume(RESHARE, party.snapshot()))
         new = results(again.finish())
         assert len({share.record.to_bytes() for share in new.values()}) == 1
         if not local.in_flight:

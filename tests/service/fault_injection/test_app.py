@@ -10,12 +10,12 @@ import pytest
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.service.fault_injection import access, app
-from mpcsim.service.fault_injection.access import Access
+from mpcsim.service.fault_injection.access import ControlAccess
 from mpcsim.service.fault_injection.client import over_http
-from mpcsim.service.fault_injection.conditions import NotInForce
-from mpcsim.service.fault_injection.table import find
+from mpcsim.service.fault_injection.commands import find_command
+from mpcsim.service.fault_injection.conditions import NotApplied
 from mpcsim.service.operations.supervisor import HOST, free_port
-from mpcsim.service.process.listening import listen
+from mpcsim.service.process.http_limits import listen
 from mpcsim.sim import Network, Scenario
 
 TOKEN = "0123456789abcdef" * 4
@@ -29,7 +29,7 @@ class Thrown:
         self.error = error
 
     def __call__(self, name, told):
-        self.seen.append((name, find(name).given(told)))
+        self.seen.append((name, find_command(name).parse_arguments(told)))
         if self.error is not None:
             raise self.error
         return {"runs": True} if name == "status" else {}
@@ -92,7 +92,7 @@ def test_each_mistake_has_an_answer(path, body, status, why):
 
 
 def test_what_is_not_in_force_is_no_mistake_of_the_callers():
-    answer = asked(Thrown(NotInForce("the node has ended")), "POST", "/control/reset")
+    answer = asked(Thrown(NotApplied("the node has ended")), "POST", "/control/reset")
     assert (answer.status_code, answer.json()) == (503, {"error": "the node has ended"})
 
 
@@ -104,8 +104,8 @@ def served(tmp_path_factory):
     """The data folder of a service with switches, and what was thrown."""
     data, port, thrown = tmp_path_factory.mktemp("data"), free_port(), Thrown()
     with (
-        app.served(thrown, TOKEN, port),
-        access.written(data, Access(f"http://{HOST}:{port}", TOKEN)),
+        app.serve_control(thrown, TOKEN, port),
+        access.write_access(data, ControlAccess(f"http://{HOST}:{port}", TOKEN)),
     ):
         yield data, thrown
 
@@ -125,19 +125,19 @@ def data(served):
 def test_the_file_is_its_owners_alone_and_goes_with_the_service(tmp_path):
     (tmp_path / "control.json").write_text("{}")  # of one that was killed
     (tmp_path / ".control.json.x.part").write_text("{}")
-    at = Access("http://127.0.0.1:1", TOKEN)
-    with access.written(tmp_path, at):
+    at = ControlAccess("http://127.0.0.1:1", TOKEN)
+    with access.write_access(tmp_path, at):
         (path,) = tmp_path.iterdir()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert access.read(tmp_path) == at
+        assert access.read_access(tmp_path) == at
         assert TOKEN not in repr(at)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UsageError, match="no service that runs with --control keeps its data in"):
-        access.read(tmp_path)
+        access.read_access(tmp_path)
     for damaged in ("", "{}", '{"address": 1}', '["a"]', '{"address":"a","token":"b","c":1}'):
         (tmp_path / "control.json").write_text(damaged)
         with pytest.raises(UsageError, match="cannot be read, or is damaged"):
-            access.read(tmp_path)
+            access.read_access(tmp_path)
 
 
 def test_from_python(data, thrown):
@@ -167,8 +167,8 @@ def test_from_python(data, thrown):
         ("network", {"scenario": Scenario(Network.star(4.0)).dumps()}),
     ]
     assert control.status() == {"runs": True}
-    thrown.error = NotInForce("the gateway has ended")
-    with pytest.raises(NotInForce, match="the gateway has ended"):
+    thrown.error = NotApplied("the gateway has ended")
+    with pytest.raises(NotApplied, match="the gateway has ended"):
         control.reset()
 
 
@@ -193,11 +193,13 @@ def test_from_the_command_line(data, thrown, capsys):
         status, said = control(*words)
         assert (status, why in said) == (2, True), said
     others = {
-        "not the token of these switches": Access(access.read(data).address, TOKEN[::-1]),
-        "does the service run?": Access(f"http://{HOST}:{free_port()}", TOKEN),
+        "not the token of these switches": ControlAccess(
+            access.read_access(data).address, TOKEN[::-1]
+        ),
+        "does the service run?": ControlAccess(f"http://{HOST}:{free_port()}", TOKEN),
     }
     for why, other in others.items():
-        with access.written(data / "other", other):
+        with access.write_access(data / "other", other):
             status, said = control("status", at=data / "other")
             assert (status, why in said) == (2, True), said
     assert len(thrown.seen) == 4

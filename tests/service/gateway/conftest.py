@@ -8,7 +8,7 @@ from dataclasses import fields
 
 import pytest
 
-from mpcsim.service.operations import GatewayOptions, OpenGateway
+from mpcsim.service.operations import GatewayOptions, RunningGateway
 from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
 from tests.helpers.gateway import Client, Clock, open_with
 
@@ -34,7 +34,7 @@ def wall_clock() -> Clock:
 
 
 @pytest.fixture
-def gateway(request: pytest.FixtureRequest) -> Iterator[OpenGateway]:
+def gateway(request: pytest.FixtureRequest) -> Iterator[RunningGateway]:
     """An open gateway with its MPC nodes: in memory, unless the test asks for a folder.
 
     Its options are those of the mark, and the test's parameters that are named as options are.
@@ -51,6 +51,6 @@ def gateway(request: pytest.FixtureRequest) -> Iterator[OpenGateway]:
 
 
 @pytest.fixture
-def client(gateway: OpenGateway) -> Client:
+def client(gateway: RunningGateway) -> Client:
     """Alice's connection to the gateway."""
     return Client.of(gateway)

@@ -11,13 +11,13 @@ from starlette.requests import Request
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.errors import Refused, too_many_at_once
+from mpcsim.service.errors import Refused, too_many_requests
 from mpcsim.service.gateway.api.app import MAX_FORM_BYTES
 from mpcsim.service.gateway.gateway import REQUESTS_OF_USER
 from mpcsim.service.gateway.sessions import streaming
 from mpcsim.service.gateway.sessions.routing import MAX_DELIVERIES, MAX_MESSAGES_OF_NODE
 from mpcsim.service.rpc import wire
-from mpcsim.service.web.http import Incoming
+from mpcsim.service.web.http import RequestBody
 from tests.helpers.gateway import Client, give_key, until
 from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic
 from tests.service.gateway.test_lying_node import lie
@@ -64,22 +64,22 @@ async def test_a_body_that_is_read_while_it_comes_is_limited_as_a_whole():
     def incoming(*chunks):
         pieces = [{"type": "http.request", "body": c, "more_body": True} for c in chunks]
         receive = AsyncMock(side_effect=[*pieces, {"type": "http.request"}])
-        return Incoming(Request({"type": "http", "headers": []}, receive), limit=5)
+        return RequestBody(Request({"type": "http", "headers": []}, receive), limit=5)
 
     fits, over = incoming(b"abc", b"de"), incoming(b"abc", b"def")
-    assert [await fits.more() for _ in range(4)] == [b"abc", b"de", b"", b""]
-    assert (bytes(fits.so_far), fits.complete) == (b"abcde", True)
-    assert await over.more() == b"abc"
+    assert [await fits.read_more() for _ in range(4)] == [b"abc", b"de", b"", b""]
+    assert (bytes(fits.received), fits.is_complete) == (b"abcde", True)
+    assert await over.read_more() == b"abc"
     for _ in range(2):
         with pytest.raises(Refused, match="body of more than 5 bytes"):
-            await over.more()
-    never = Incoming(Request({"type": "http", "headers": []}, asyncio.Event().wait), limit=5)
+            await over.read_more()
+    never = RequestBody(Request({"type": "http", "headers": []}, asyncio.Event().wait), limit=5)
     for _ in range(2):  # it may be asked for again
         with pytest.raises(TimeoutError):
-            await never.more(patience_s=0)
+            await never.read_more(patience_s=0)
     never.stop()
     with pytest.raises(asyncio.CancelledError):
-        await never.more()
+        await never.read_more()
 
 
 @pytest.mark.parametrize(("queue", "most_of_user"), [(0, 250), (2, 250), (2, 5)])
@@ -89,7 +89,7 @@ async def test_so_many_requests_of_a_user_are_answered_at_a_time(
     """While an MPC node hangs, and each holds a connection; other users are none the worse."""
     places = gateway.app.state.places
     assert places._most == min(most_of_user, REQUESTS_OF_USER + 4 * queue)
-    why = (429, str(too_many_at_once()))
+    why = (429, str(too_many_requests()))
     share, go_on = await give_key(gateway, client, "ed25519"), asyncio.Event()
     await client.meet()
     places._most, port = 2, gateway.links[OPERATOR].port
@@ -102,13 +102,13 @@ async def test_so_many_requests_of_a_user_are_answered_at_a_time(
     port.handle = hanging
     opening = client.opening(share, dict.fromkeys(MPC_NODES, b""))
     held = [asyncio.create_task(client.post("open", opening)) for _ in range(2)]
-    await until(lambda: sum(places._held.values()) == 2)
+    await until(lambda: sum(places._counts.values()) == 2)
     refused = await client.post("open", opening)
     assert (refused.status_code, refused.json()["error"]) == why
     assert (await Client.of(gateway, "bob").post("open", opening)).status_code == 404
     go_on.set()
     assert {reply.status_code for reply in await asyncio.gather(*held)} == {400}
-    assert not places._held
+    assert not places._counts
 
 
 # ---------------------------------------------------------------------- MPC nodes
@@ -135,7 +135,7 @@ async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, 
     if over:
         assert await refusal(client.ask("sign", request)) == NO_ANSWER
     else:
-        reply = wire.Signing.from_bytes(await client.ask("sign", request))
+        reply = wire.SignReply.from_bytes(await client.ask("sign", request))
         assert len(reply.messages) == MAX_MESSAGES_OF_NODE
 
 

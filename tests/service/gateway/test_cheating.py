@@ -11,7 +11,7 @@ from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.vault import SecretStore
-from tests.helpers.adversary import on
+from tests.helpers.adversary import alter_kind
 from tests.helpers.gateway import (
     Client,
     Failed,
@@ -29,11 +29,11 @@ def flip(data):
     return bytes([data[0] ^ 1]) + data[1:]
 
 
-bad_offer = on("Offer", lambda m: replace(m, offer=replace(m.offer, t=flip(m.offer.t))))
+bad_offer = alter_kind("Offer", lambda m: replace(m, offer=replace(m.offer, t=flip(m.offer.t))))
 G = SECP256K1.base(SECP256K1.scalar(1))
-bad_gamma = on("Respond", lambda m: replace(m, Gamma_u=m.Gamma_u + G))
-malformed_ecdsa = on("Commit", lambda m: b"?")
-malformed_frost = on("Commitments", lambda m: b"?")
+bad_gamma = alter_kind("Respond", lambda m: replace(m, Gamma_u=m.Gamma_u + G))
+malformed_ecdsa = alter_kind("Commit", lambda m: b"?")
+malformed_frost = alter_kind("Commitments", lambda m: b"?")
 NONCE = "nonce used in the multiplication is not the committed one"
 
 

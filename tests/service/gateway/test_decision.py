@@ -8,14 +8,19 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.service.errors import Refused, timed_out
+from mpcsim.service.errors import Refused, node_timed_out
 from mpcsim.service.gateway.activation.decision import Decision, Request
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    ActivationState,
+    GetActivationState,
+)
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import Ask, End, Ended, Standing
-from mpcsim.service.rpc.statements import Abort, Held
+from mpcsim.service.rpc.statements import Abort, HeldShare
 from tests.helpers.voting import (
     CURVE,
     FAULTS,
@@ -121,7 +126,7 @@ def test_a_registry_that_lags_behind_follows_even_one_node():
             world.prepare("new", old)
             silent = [FINE, FINE, *(FINE if p == party else "request lost" for p in MPC_NODES)]
             assert said(world.decide("new", silent), "new") == "in force"
-            assert world.stores[party].active(USER, CURVE).key_id == epoch("new").hex()
+            assert world.stores[party].active_share(USER, CURVE).key_id == epoch("new").hex()
             for registered in (remembered, None):
                 world.registered = registered
                 assert world.settled() == epoch("new")
@@ -142,7 +147,7 @@ def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped():
             old = first_key(world)
             world.prepare("new", old)
             world.decide("new")
-            (share,) = [world.stores[party].active(USER, CURVE)]
+            (share,) = [world.stores[party].active_share(USER, CURVE)]
             with world.stores[party]._database.transaction() as cursor:
                 cursor.execute(
                     "UPDATE shares SET key_id = ?, recoveries = 0", (epoch("first").hex(),)
@@ -196,7 +201,7 @@ def test_each_settled_at_one_node_comes_to_nothing():
 def test_an_epoch_aborted_first_is_never_voted_for():
     with World() as world:
         world.prepare("new")
-        world.handle(OPERATOR, "abort", End(Abort(USER, CURVE, epoch("new")), None))
+        world.handle(OPERATOR, "abort", AbortEpoch(Abort(USER, CURVE, epoch("new")), None))
         assert said(world.decide("new"), "new") == "refused"
         assert world.settled() is None
 
@@ -226,7 +231,7 @@ def test_what_a_node_says_of_other_users_and_curves_is_not_taken_in():
             while requests := decision.requests():
                 for request in requests:
                     if request.scope.verb == "standing":
-                        request = replace(request, body=Ask(USER, CURVE))
+                        request = replace(request, body=GetActivationState(USER, CURVE))
                     decision.take_answer(request, world.ask(request, FINE))
             assert decision.record is None
             assert not decision.is_consistent
@@ -262,19 +267,21 @@ def test_a_node_that_signs_a_vote_and_an_abort_has_signed_whichever_came_first(v
         own = world.nodes[OPERATOR].vote(epoch("new").hex())
         abort = Abort(USER, CURVE, epoch("new"))
         signature = IDENTITIES[OPERATOR].sign(abort)
-        held = Held(epoch("new"), b"public key", 1, own)
-        before = world.nodes[OPERATOR].activation_state(Ask(USER, CURVE)).active
+        held = HeldShare(epoch("new"), b"public key", 1, own)
+        before = world.nodes[OPERATOR].activation_state(GetActivationState(USER, CURVE)).active
         lying(
             world,
             {
-                "vote": lambda _: timed_out(OPERATOR),
-                "standing": lambda _: Standing(before, held if vote_first else None).to_bytes(),
-                "abort": lambda _: Ended(signature, held).to_bytes(),
+                "vote": lambda _: node_timed_out(OPERATOR),
+                "standing": lambda _: ActivationState(
+                    before, held if vote_first else None
+                ).to_bytes(),
+                "abort": lambda _: AbortEpochReply(signature, held).to_bytes(),
             },
         )
         decision = world.decide("new")
         assert said(decision, "new") == "in force"
-        assert world.stores[INSTITUTION].active(USER, CURVE).key_id == epoch("new").hex()
+        assert world.stores[INSTITUTION].active_share(USER, CURVE).key_id == epoch("new").hex()
         assert world.registered.key_id == epoch("new").hex()
 
 
@@ -285,16 +292,18 @@ def test_an_abort_that_was_signed_first_stands_against_a_later_vote():
         own = world.nodes[OPERATOR].vote(epoch("new").hex())
         signature = IDENTITIES[OPERATOR].sign(Abort(USER, CURVE, epoch("new")))
         lies = {
-            "vote": lambda _: timed_out(OPERATOR),
+            "vote": lambda _: node_timed_out(OPERATOR),
             "standing": lambda _: (
-                world.nodes[OPERATOR].activation_state(Ask(USER, "secp256k1")).to_bytes()
+                world.nodes[OPERATOR]
+                .activation_state(GetActivationState(USER, "secp256k1"))
+                .to_bytes()
             ),
-            "abort": lambda _: Ended(signature, None).to_bytes(),
+            "abort": lambda _: AbortEpochReply(signature, None).to_bytes(),
         }
         lying(world, lies)
         decision = world.decide("new")
         assert said(decision, "new") == "refused"
-        assert world.stores[INSTITUTION].voted(USER, CURVE) is None
+        assert world.stores[INSTITUTION].voted_share(USER, CURVE) is None
         decision._learn(own, OPERATOR)
         assert decision.record.record.epoch == epoch("first")
 
@@ -304,8 +313,10 @@ def test_an_abort_that_a_node_has_not_signed_settles_nothing(by, name):
     with World() as world:
         first_key(world)
         world.prepare("new", "first")
-        ended = Ended(IDENTITIES[by].sign(Abort(USER, CURVE, epoch(name))), None).to_bytes()
-        lying(world, {"vote": lambda _: timed_out(OPERATOR), "abort": lambda _: ended})
+        ended = AbortEpochReply(
+            IDENTITIES[by].sign(Abort(USER, CURVE, epoch(name))), None
+        ).to_bytes()
+        lying(world, {"vote": lambda _: node_timed_out(OPERATOR), "abort": lambda _: ended})
         assert said(world.decide("new"), "new") == "unknown"
 
 
@@ -316,7 +327,7 @@ def test_both_votes_that_one_node_shows_put_nothing_in_force_that_the_other_has_
         votes = forged(world, "new")
         both = votes[OPERATOR].with_vote(votes[INSTITUTION])
         world.stores[INSTITUTION].drop(USER, CURVE, epoch("new").hex())
-        shown = Standing(Held(epoch("new"), b"public key", 1, both), None).to_bytes()
+        shown = ActivationState(HeldShare(epoch("new"), b"public key", 1, both), None).to_bytes()
         lying(world, {"standing": lambda _: shown, "activate": lambda _: b""})
         assert not world.decide().is_consistent
         assert world.registered.key_id == epoch("first").hex()
@@ -327,14 +338,14 @@ def test_a_nodes_word_that_an_epoch_is_in_force_settles_nothing_that_the_other_h
     with World() as world:
         first_key(world)
         world.prepare("new", "first")
-        claimed = Held(epoch("new"), b"public key", 1, vote_of(OPERATOR, "new", number=1))
+        claimed = HeldShare(epoch("new"), b"public key", 1, vote_of(OPERATOR, "new", number=1))
         refuse = lambda _: Refused(409, "no")  # noqa: E731
         lying(
             world,
             {
                 "vote": refuse,
                 "abort": refuse,
-                "standing": lambda _: Standing(claimed, None).to_bytes(),
+                "standing": lambda _: ActivationState(claimed, None).to_bytes(),
             },
         )
         assert said(world.decide("new"), "new") == "unknown"

@@ -11,7 +11,14 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway.diagnosis import Case, NodeStatement, Problem, ProblemKind, diagnose
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.rpc.statements import Held, KeyRecord, LogHead, SignedRecord, Testimony, Vote
+from mpcsim.service.rpc.statements import (
+    HeldShare,
+    KeyRecord,
+    LogHead,
+    ReconciliationStatement,
+    SignedRecord,
+    Vote,
+)
 
 USER, CURVE, PUBLIC_KEY = "user", "ed25519", b"public key"
 IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}
@@ -56,12 +63,12 @@ class Node:
         def held(number, *voters):
             if number is None:
                 return None
-            return Held(epoch(number), PUBLIC_KEY, number, record(number, *voters))
+            return HeldShare(epoch(number), PUBLIC_KEY, number, record(number, *voters))
 
         suspended = [epoch(self.active)] if self.suspended and self.active is not None else []
         active, voted = held(self.active, *MPC_NODES), held(self.voted, party)
         said = (active, voted, tuple(suspended), (), int(self.restored))
-        statement = Testimony(party, bytes(16), USER, CURVE, *said)
+        statement = ReconciliationStatement(party, bytes(16), USER, CURVE, *said)
         return NodeStatement(IDENTITIES[party].public, statement)
 
 
@@ -151,9 +158,12 @@ def test_stores_of_any_moments(user, number, said):
 
 
 def test_shares_in_force_that_not_both_have_signed_for_are_at_odds():
-    held = Held(epoch(0), PUBLIC_KEY, 0, record(0, MPC_NODES[0]))
+    held = HeldShare(epoch(0), PUBLIC_KEY, 0, record(0, MPC_NODES[0]))
     said = {party: (party, bytes(16), USER, CURVE, held, None, (), (), 0) for party in MPC_NODES}
-    nodes = {p: NodeStatement(IDENTITIES[p].public, Testimony(*about)) for p, about in said.items()}
+    nodes = {
+        p: NodeStatement(IDENTITIES[p].public, ReconciliationStatement(*about))
+        for p, about in said.items()
+    }
     damaged = replace(registered(0), record=None, damaged=True)
     finding = diagnose(Case(USER, CURVE, "alice", damaged, nodes=nodes))
     assert [t.kind for t in finding.problems] == [ProblemKind.RECORD_DAMAGED, ProblemKind.AT_ODDS]

@@ -145,7 +145,7 @@ async def test_log_in_and_sign_up_need_the_api_key_and_secret(gateway, client):
 
 
 async def test_tokens_of_another_gateway_are_logged_as_such_and_once(caplog, client):
-    client.token = TokenIssuer(make_signing_key()).access("1", "alice", 60)
+    client.token = TokenIssuer(make_signing_key()).issue_access("1", "alice", 60)
     for _ in range(3):
         response = await client.request("GET", "/wallet/v1/user")
     expected = {"code": 756, "message": "JWT_INVALID"}
@@ -214,8 +214,8 @@ async def test_the_mpc_nodes_seal_keys_are_public(gateway, client):
 
 async def test_without_a_token_nothing_is_to_be_had(wall_clock, gateway, client):
     key_id = (await give_key(gateway, client, "ed25519")).record.epoch.hex()
-    owner = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
-    expired = gateway.issuer.access("0", "alice", 0.001)
+    owner = gateway.issuer.issue_key(await client.user_id(), "alice", key_id, 60)
+    expired = gateway.issuer.issue_access("0", "alice", 0.001)
     wall_clock.now += 10
     for header, code, message in [
         (None, 755, "JWT_MISSING"),

@@ -8,7 +8,7 @@ import pytest
 from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.ids import OPERATOR
 from mpcsim.service.error_codes import HEADER, Code
-from mpcsim.service.errors import GENERATION, Refused, unreachable
+from mpcsim.service.errors import GENERATION, Refused, node_unreachable
 from mpcsim.service.gateway.activation.idempotency import IdempotencyKeys
 from mpcsim.service.gateway.registry import NamedCall, Registry
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
@@ -86,7 +86,7 @@ def test_a_call_that_still_runs_has_its_name_and_its_key(told):
 
 def test_what_came_into_force_and_what_is_undecided(told):
     idempotency_keys, registry, _, named = told
-    failure = unreachable(OPERATOR)
+    failure = node_unreachable(OPERATOR)
     assert idempotency_keys.failure_to_report(named, failure) is failure
     asyncio.run(idempotency_keys.remember(named, bytes.fromhex("11" * 32)))
     assert not idempotency_keys.in_force(named)
@@ -111,7 +111,7 @@ async def test_a_name_of_another_call_is_refused_before_anything_is_done(gateway
     gateway.gateway.registry.put_named_call(named_call, "11" * 32)
     answer = await begin("secp256k1", fresh_session())
     assert (answer.status_code, answer.headers[HEADER]) == (400, Code.IDEMPOTENCY_KEY_USED.value)
-    assert gateway.gateway.sessions.open == []
+    assert gateway.gateway.sessions.open_sessions == []
     assert (await begin("ed25519", fresh_session())).status_code == 200
 
 

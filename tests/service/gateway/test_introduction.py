@@ -40,7 +40,7 @@ def anew(gateway, clock):
 def strange(node):
     """What an MPC node says once that is not itself, as a stranger would be vouched for; and what
     nobody vouches for."""
-    true, other = node.hello(), Identity.fresh(SystemRng())
+    true, other = node.hello(), Identity.generate(SystemRng())
     signature = other.sign(SealKeyStatement(true.party, true.seal_key, 0))
     forged = [
         wire.Hello(true.party, other.public, true.seal_key, signature, true.boot, 0),
@@ -96,7 +96,7 @@ async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, 
     share = await give_key(gateway, client, "ed25519")
     theirs = await give_key(gateway, bob, "secp256k1")
     signing, request = bob.begin_sign(theirs, signer=party)
-    mail = wire.Signing.from_bytes(await bob.ask("sign", request)).messages
+    mail = wire.SignReply.from_bytes(await bob.ask("sign", request)).messages
     session_id, new = await client.begin_recover("ed25519")
     true, (false, _) = node.hello(), strange(node)[0]
     node._boot._hello = false

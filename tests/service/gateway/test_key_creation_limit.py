@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.service.errors import too_many_makings
+from mpcsim.service.errors import too_many_key_creations
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
-from mpcsim.service.web.transport import AsgiTransport, Limits, TooLate
+from mpcsim.service.web.transport import AsgiTransport, Limits, ReplyTimeout
 from tests.helpers.gateway import Client, Failed, give_key, until
 from tests.helpers.tiers import examples
 from tests.service.gateway.test_sessions import nothing_open, refusal
 
-TOO_MANY = (429, str(too_many_makings(1)))
+TOO_MANY = (429, str(too_many_key_creations(1)))
 
 
 def waiting(gateway):
@@ -96,14 +96,14 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
                         await taking
             assert all(not taking.done() for taking in line)
             assert queue.is_taken("key") == bool(holding)
-            assert (queue.held, queue.waiting) == (len(holding), len(line))
+            assert (queue.holder_count, queue.waiting_count) == (len(holding), len(line))
         for taking in line:
             taking.cancel()
         await asyncio.gather(*line, return_exceptions=True)
         for leave in holding:
             leave()
         assert not queue._waiters
-        assert not queue._held
+        assert not queue._holders
 
     asyncio.run(work())
 
@@ -222,7 +222,7 @@ async def test_who_hangs_up_leaves_the_line_and_nothing_begins(gateway, client):
     bob = Client.of(gateway, "bob")
     transport = AsgiTransport(gateway.app, Limits(total_s=0.05))
     body = wire.Generate(os.urandom(32), "ed25519", ()).to_bytes()
-    with pytest.raises(TooLate):
+    with pytest.raises(ReplyTimeout):
         await transport.request("POST", wire.PREFIX + "generate", token=bob.token, body=body)
     async with asyncio.timeout(20):
         await transport.close()

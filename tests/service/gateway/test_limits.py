@@ -6,7 +6,7 @@ import math
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_often
+from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, rate_exceeded
 from mpcsim.service.gateway import limits
 from mpcsim.service.gateway.limits import Limit, Rate
 from node.local import LocalService
@@ -67,12 +67,12 @@ def test_only_so_many_users_are_known(monkeypatch):
     limit = Limit(GUESSES, Rate(1, 60), clock)
     for user in "abcd":
         assert refused(limit, user) is None
-    assert limit.users == 3
+    assert limit.user_count == 3
     assert refused(limit, "a") is None  # it asked longest ago, and is forgotten
     assert refused(limit, "d") == 60
     clock.now += 60
     assert refused(limit, "e") is None
-    assert limit.users == 1  # those whose buckets are full need not be known
+    assert limit.user_count == 1  # those whose buckets are full need not be known
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_each_kind_is_limited_by_itself():
         alice, bob = Caller(service), Caller(service, "bob")
         assert [alice.sign() for _ in range(4)] == [200, 200, 200, 429]
         assert alice.retry_after == "20"
-        assert alice.said == {"error": str(too_often(SIGNATURES, 20))}
+        assert alice.said == {"error": str(rate_exceeded(SIGNATURES, 20))}
         assert [alice.guess(), alice.public_key(), alice.guess()] == [200, 200, 429]
         assert alice.public_key() == 429
         assert [alice.validate_share() for _ in range(3)] == [200] * 3  # asks for no password

@@ -26,7 +26,7 @@ async def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activat
 ):
     old = await give_key(gateway, client, "secp256k1")
     party, request = client.begin_sign(old)
-    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    outputs = feed(party, wire.SignReply.from_bytes(await client.ask("sign", request)).messages)
     await miss_activate(monkeypatch, gateway, 2, client.recover("secp256k1"))
     with pytest.raises(Failed) as failed:
         await client.exchange(party.session_id, sends(outputs))

@@ -9,7 +9,7 @@ import pytest
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.errors import Refused, unreachable
+from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.registry import KeyChanged
 from mpcsim.service.rpc import wire
@@ -317,7 +317,7 @@ async def test_a_vault_that_cannot_be_opened_begins_no_session(gateway, client):
     vault = wire.Vault(REPLY_KEY, halves, {OPERATOR: body.proof}, 0)
     verbs = asked(gateway)
     status, _ = await refusal(client.ask("sign", replace(body, signer=2, vault=vault)))
-    assert (status, verbs, gateway.gateway.sessions.open) == (400, [], [])
+    assert (status, verbs, gateway.gateway.sessions.open_sessions) == (400, [], [])
 
 
 # ---------------------------------------------------------------------- what has changed meanwhile
@@ -337,7 +337,7 @@ async def test_who_has_waited_for_a_session_that_is_off_finds_none(
         if failing and scope.verb in ("exchange", "close"):
             entered.set()
             await leave.wait()
-            raise unreachable(link.node.me)
+            raise node_unreachable(link.node.me)
         return await original(link, scope, *arguments, **options)
 
     monkeypatch.setattr(Link, "call", call)

@@ -26,7 +26,7 @@ from mpcsim.service.gateway.registry import (
 )
 from mpcsim.service.rpc.statements import SignedRecord
 from mpcsim.service.rpc.tokens import TokenIssuer
-from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import StoreFailed
 from tests.helpers.key_records import said_to_be_signed
@@ -342,7 +342,7 @@ def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
 
 def test_what_is_remembered_of_a_suspension_stays(registry):
     """Whoever has the session's tag could have the gateway ask the MPC nodes once more."""
-    at = Occasion("u", b"K" * 32, b"S" * 32)
+    at = AbortedSession("u", b"K" * 32, b"S" * 32)
     registry.suspend(at, dict.fromkeys(MPC_NODES, b"notice"))
     one, other = registry.suspension_notices()
     registry.acknowledge(replace(one, opened=1), b"signature")

@@ -65,7 +65,7 @@ def nothing_open(gateway):
 async def begun(client, share, signer=2):
     """A signing session that waits for the client's second request; what it is to say."""
     party, request = client.begin_sign(share, signer=signer)
-    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
+    mail = wire.SignReply.from_bytes(await client.ask("sign", request)).messages
     return party, sends(feed(party, mail))
 
 
@@ -317,7 +317,7 @@ async def test_a_generation_whose_place_was_taken_does_not_come_into_force(clock
 
 async def test_who_is_not_signed_up_makes_no_key(gateway, client):
     """The token is genuine, and the registry is older than it."""
-    client.token = gateway.issuer.access("0" * 32, "alice", 60)
+    client.token = gateway.issuer.issue_access("0" * 32, "alice", 60)
     assert await refusal(client.begin_generate("ed25519")) == (404, "no such user")
     assert not any(shares_of(gateway).values())
     assert nothing_open(gateway)

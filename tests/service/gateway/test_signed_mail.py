@@ -13,7 +13,7 @@ from mpcsim.ids import CLIENT, HOLDERS, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations import open_gateway
-from mpcsim.service.rpc import mail
+from mpcsim.service.rpc import signed_messages
 from mpcsim.service.rpc.wire import SIGNATURE_BYTES
 from node.errors import UntrustedNode
 from node.signing.client_party import SessionStuck
@@ -21,7 +21,7 @@ from tests.helpers.gateway import hellos, shares_of
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import House, settled
 
-ANOTHER = Identity.fresh(SystemRng())
+ANOTHER = Identity.generate(SystemRng())
 
 
 @dataclass
@@ -180,20 +180,20 @@ def test_what_is_signed():
     envelope = Envelope(1, 1, False, OPERATOR, CLIENT, bytes(32), b"content").encode()
     signed = ANOTHER.sign_mail(envelope)
     known = {OPERATOR: ANOTHER.public}
-    assert mail.opened(signed, known) == (OPERATOR, envelope)
-    assert mail.opened(envelope, known) is None
-    assert mail.opened(envelope, {}) == (OPERATOR, envelope)
-    assert mail.opened(signed, {INSTITUTION: ANOTHER.public}) == (OPERATOR, signed)
+    assert signed_messages.authenticate(signed, known) == (OPERATOR, envelope)
+    assert signed_messages.authenticate(envelope, known) is None
+    assert signed_messages.authenticate(envelope, {}) == (OPERATOR, envelope)
+    assert signed_messages.authenticate(signed, {INSTITUTION: ANOTHER.public}) == (OPERATOR, signed)
     for at in range(len(signed)):
         for bit in range(8):
             other = signed[:at] + bytes([signed[at] ^ 1 << bit]) + signed[at + 1 :]
             found = None
             try:
-                found = mail.opened(other, known)
+                found = signed_messages.authenticate(other, known)
             except InvalidEncoding:
                 continue
             # A sealed message, or one of another sender, is for others to judge: it does not open.
             assert found is None or found[1] == other
     sealed = Envelope(1, 1, True, OPERATOR, CLIENT, bytes(32), b"content").encode()
     assert ANOTHER.sign_mail(sealed) == sealed
-    assert mail.opened(sealed, known) == (OPERATOR, sealed)
+    assert signed_messages.authenticate(sealed, known) == (OPERATOR, sealed)

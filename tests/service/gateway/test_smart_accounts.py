@@ -286,14 +286,14 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
     with LocalService(smart_accounts=make, clock="real") as service, ThreadPoolExecutor(4) as pool:
         clients = [service.gateway_user(f"user-{n}") for n in range(4)]
         accounts = service.gateway.smart_accounts
-        current, came = accounts._current, threading.Semaphore(0)
+        current, came = accounts._current_attempt, threading.Semaphore(0)
 
         def noted() -> Any:  # says who waits for the service that is being made
             found = current()
             came.release()
             return found
 
-        accounts._current = noted  # type: ignore[method-assign]
+        accounts._current_attempt = noted  # type: ignore[method-assign]
         (mount,) = (
             each.app for each in service.gateway.app.routes if getattr(each, "path", "") == MOUNTED
         )

@@ -10,16 +10,16 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.errors import LinkFailed, Refused
 from mpcsim.service.gateway.activation import activation
 from mpcsim.service.operations import open_gateway
-from mpcsim.service.rpc.standing import (
+from mpcsim.service.rpc.activation_messages import (
     ACTIVE,
     PAGE,
     VOTED,
-    Holding,
-    Holdings,
-    ListHoldings,
-    Standing,
+    ActivationState,
+    ListShares,
+    ShareInfo,
+    ShareInfoPage,
 )
-from mpcsim.service.rpc.statements import Held
+from mpcsim.service.rpc.statements import HeldShare
 from tests.helpers.gateway import Client
 from tests.helpers.voting import vote_of
 
@@ -48,13 +48,13 @@ def start(work, **lies):
 
 
 def held(key_id, user_id="nobody", curve="ed25519", state=VOTED):
-    return Holding(key_id, user_id, curve, b"\2" * 32, state, 0)
+    return ShareInfo(key_id, user_id, curve, b"\2" * 32, state, 0)
 
 
 def page(body, many=PAGE):
     """One more page, always."""
-    after = int(ListHoldings.from_bytes(body).after or "0", 16)
-    return Holdings.of([held(f"{after + n + 1:064x}") for n in range(many)]).to_bytes()
+    after = int(ListShares.from_bytes(body).after or "0", 16)
+    return ShareInfoPage.of([held(f"{after + n + 1:064x}") for n in range(many)]).to_bytes()
 
 
 def refuse(user_id, body):
@@ -63,13 +63,15 @@ def refuse(user_id, body):
 
 IMPOSSIBLE = {
     "no encoding": lambda user_id, body: b"\0",
-    "the same page again": lambda user_id, body: Holdings.of(
+    "the same page again": lambda user_id, body: ShareInfoPage.of(
         [held(f"{n:064x}") for n in range(PAGE)]
     ).to_bytes(),
-    "a share twice": lambda user_id, body: Holdings.of([held("ab" * 32)] * 2).to_bytes(),
-    "out of order": lambda user_id, body: Holdings.of([held("b"), held("a")]).to_bytes(),
+    "a share twice": lambda user_id, body: ShareInfoPage.of([held("ab" * 32)] * 2).to_bytes(),
+    "out of order": lambda user_id, body: ShareInfoPage.of([held("b"), held("a")]).to_bytes(),
     "a page without end": lambda user_id, body: page(body),
-    "no such curve": lambda user_id, body: Holdings.of([held("a", user_id, "p-256")]).to_bytes(),
+    "no such curve": lambda user_id, body: ShareInfoPage.of(
+        [held("a", user_id, "p-256")]
+    ).to_bytes(),
 }
 
 
@@ -94,7 +96,7 @@ def test_pages_that_are_full_have_others_behind_them(monkeypatch):
         await activating.resolve_at_start()
 
     def holdings(user_id, body):
-        afters.append(ListHoldings.from_bytes(body).after)
+        afters.append(ListShares.from_bytes(body).after)
         return page(body, next(pages))
 
     start(work, holdings=holdings)
@@ -102,10 +104,10 @@ def test_pages_that_are_full_have_others_behind_them(monkeypatch):
 
 
 def standing(active, voted=None):
-    return lambda user_id, body: Standing(active, voted).to_bytes()
+    return lambda user_id, body: ActivationState(active, voted).to_bytes()
 
 
-HELD = Held(b"\xab" * 32, b"\2" * 32, 0, vote_of(OPERATOR, "another"))
+HELD = HeldShare(b"\xab" * 32, b"\2" * 32, 0, vote_of(OPERATOR, "another"))
 OTHERWISE = {
     "in force now": standing(HELD),
     "voted for now": standing(None, HELD),
@@ -126,7 +128,7 @@ def test_a_node_that_says_first_this_and_then_that_is_reported(caplog, curve, st
             await activating.resolve_at_start()
 
     def holdings(user_id, body):
-        return Holdings.of([held("ab" * 32, user_id, curve, state)]).to_bytes()
+        return ShareInfoPage.of([held("ab" * 32, user_id, curve, state)]).to_bytes()
 
     start(work, holdings=holdings, standing=lie)
     assert "key of user" in caplog.text

@@ -13,7 +13,7 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.errors import unreachable
+from mpcsim.service.errors import node_unreachable
 from mpcsim.service.gateway.links.mpc_nodes import InProcess, OverHttp
 from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
 from mpcsim.service.mpc_node.app import create_app
@@ -71,7 +71,7 @@ def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(case, step):
     for start in range(0, len(data), step):
         assert not validator.done
         passed += validator.feed(data[start : start + step])
-    expected = data if mail is None else wire.Mail(body.messages).to_bytes()
+    expected = data if mail is None else wire.MessageBatch(body.messages).to_bytes()
     assert validator.done
     if body.messages:
         assert passed == expected[:-1]
@@ -168,7 +168,7 @@ class Signing:
 
     def finish(self, mail):
         """The client has what completes the signature."""
-        feed(self.party, wire.Mail.from_bytes(mail).messages)
+        feed(self.party, wire.MessageBatch.from_bytes(mail).messages)
         assert isinstance(self.party.outcome, Done)
 
 
@@ -179,7 +179,7 @@ async def signing(gateway, client):
     share = await give_key(gateway, client, "secp256k1")
     port = gateway.links[OPERATOR].port = Watched(gateway.links[OPERATOR].node)
     party, begun = client.begin_sign(share)
-    reply = wire.Signing.from_bytes(await client.ask("sign", begun))
+    reply = wire.SignReply.from_bytes(await client.ask("sign", begun))
     outputs = feed(party, reply.messages)
     yield Signing(port, party, wire.Exchange(begun.session_id, sends(outputs)))
     if isinstance(party.outcome, Done):
@@ -270,7 +270,7 @@ async def broken(gateway, client, data):
 
 
 async def test_an_mpc_node_that_breaks_off_its_answer(gateway, client, signing):
-    signing.port.breaks = unreachable(OPERATOR)
+    signing.port.breaks = node_unreachable(OPERATOR)
     await broken(gateway, client, signing.body.to_bytes())
 
 
@@ -375,7 +375,7 @@ def test_over_sockets_the_bytes_stream_too():
         client = Client.of(gateway)
         share = await give_key(gateway, client, "secp256k1")
         party, begun = client.begin_sign(share)
-        reply = wire.Signing.from_bytes(await client.ask("sign", begun))
+        reply = wire.SignReply.from_bytes(await client.ask("sign", begun))
         data = wire.Exchange(begun.session_id, sends(feed(party, reply.messages))).to_bytes()
 
         async def body():
@@ -386,7 +386,7 @@ def test_over_sockets_the_bytes_stream_too():
         async with httpx.AsyncClient(base_url=address) as client.http:
             reply = await post(client, data, body(), len(data))
         assert (reply.status_code, sum(bodies)) == (200, len(data))
-        feed(party, wire.Mail.from_bytes(reply.content).messages)
+        feed(party, wire.MessageBatch.from_bytes(reply.content).messages)
         check_signature(share, MESSAGE, party.outcome.result)
 
     started, bodies = threading.Event(), []

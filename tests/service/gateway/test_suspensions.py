@@ -14,9 +14,9 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.gateway.activation import suspensions
 from mpcsim.service.gateway.api.metrics import probes
 from mpcsim.service.gateway.registry import RegisteredKey
-from mpcsim.service.rpc import notices, wire
-from mpcsim.service.rpc.notices import digest
-from mpcsim.service.rpc.statements import SignedRecord, Suspended, signed_by
+from mpcsim.service.rpc import suspension_notices, wire
+from mpcsim.service.rpc.statements import SignedRecord, SuspensionReceipt, is_signed_by
+from mpcsim.service.rpc.suspension_notices import notice_digest
 from mpcsim.service.web.user_limits import TokenBucket
 from tests.helpers.gateway import (
     Client,
@@ -125,11 +125,13 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
     await client.ask("suspend", body)
     await until(lambda: at_the_nodes(gateway)[5 - down])
     assert at_the_nodes(gateway)[down] is None
-    await until(lambda: gateway.gateway.suspensions.undelivered == 1)  # it is written down, too
+    await until(
+        lambda: gateway.gateway.suspensions.undelivered_count == 1
+    )  # it is written down, too
     await refused(client, share)
     gateway.links[down].down = False
     await delivered(gateway)
-    assert gateway.gateway.suspensions.undelivered == 0
+    assert gateway.gateway.suspensions.undelivered_count == 0
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await refused(client, share)
     await heals(client, share)
@@ -195,7 +197,7 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
         suspensions.Suspensions._deliver_notice = tell
     assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
     assert gateway.gateway.registry.suspension_notices() == []
-    assert caplog.messages[-1].endswith("is suspended no more: it has been recovered")
+    assert caplog.messages[-1].endswith("is no longer suspended: it has been recovered")
     response = await client.post("suspend", body)
     record = SignedRecord.from_bytes(response.content).record
     assert (response.status_code, record.predecessor) == (200, share.record.epoch)
@@ -259,7 +261,8 @@ def sealed(body, share, **changed):
     """Notices by somebody who has the tag, and not the share; or all of it, of something else."""
     at = replace(body.occasion, **changed)
     return {
-        j: notices.seal(share.peers[j].pair_secret, at, j, OPERATOR, SystemRng()) for j in MPC_NODES
+        j: suspension_notices.seal_notice(share.peers[j].pair_secret, at, j, OPERATOR, SystemRng())
+        for j in MPC_NODES
     }
 
 
@@ -288,7 +291,7 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
     assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
     assert gateway.gateway.registry.suspension_notices() == []
     await client.check_works(share)
-    assert caplog.messages[-1].endswith("no more: no holder of a share asked for it")
+    assert caplog.messages[-1].endswith("no longer suspended: no holder of a share asked for it")
 
 
 @pytest.mark.parametrize("opens", MPC_NODES)
@@ -318,7 +321,7 @@ async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway
         reply = original(verb, *rest)
         if verb != "suspend" or len(forged) == 3:
             return reply
-        forged.append(wire.Acknowledged.from_bytes(reply))
+        forged.append(wire.SuspendReply.from_bytes(reply))
         return replace(forged[-1], opened=0).to_bytes()
 
     monkeypatch.setattr(node, "handle", handle)
@@ -328,9 +331,11 @@ async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway
     assert len(forged) == 3
     await refused(client, share)
     at, notice = body.occasion, body.notices[OPERATOR]
-    statement = Suspended(at.key_id, digest(notice), 1)
-    assert signed_by(node.hello().identity, statement, forged[0].signature)
-    assert not signed_by(node.hello().identity, replace(statement, opened=0), forged[0].signature)
+    statement = SuspensionReceipt(at.key_id, notice_digest(notice), 1)
+    assert is_signed_by(node.hello().identity, statement, forged[0].signature)
+    assert not is_signed_by(
+        node.hello().identity, replace(statement, opened=0), forged[0].signature
+    )
 
 
 @pytest.mark.options(queue=1)
@@ -352,7 +357,7 @@ async def occasions(gateway, client, share, n):
     """Suspensions that open nowhere, by somebody with the tags of so many sessions."""
     user_id, found = await client.user_id(), []
     for _ in range(n):
-        at = wire.Occasion(user_id, share.record.epoch, os.urandom(32))
+        at = wire.AbortedSession(user_id, share.record.epoch, os.urandom(32))
         tag = gateway.gateway.suspensions.session_tag(at)
         found.append(wire.Suspend(at, tag, dict.fromkeys(MPC_NODES, b"?"), share.record.curve_name))
     return found

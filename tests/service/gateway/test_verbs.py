@@ -7,8 +7,8 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.rpc import session_keys, wire
+from mpcsim.service.rpc.activation_messages import GetActivationState
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.rpc.standing import Ask
 from mpcsim.service.vault import EncryptedShare, ReplyKey, SecretStore, open_share
 from tests.helpers.gateway import (
     CURVES,
@@ -135,7 +135,7 @@ async def test_what_is_no_body_of_the_verb_is_malformed(verb, body, client):
     "verb", ["vote", "close", "standing", "abort", "drop", "holdings", "OPEN", ""]
 )
 async def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb, client):
-    body = Ask(await client.user_id(), "ed25519")
+    body = GetActivationState(await client.user_id(), "ed25519")
     assert (await client.post(verb, body)).status_code == 404
 
 
@@ -190,7 +190,7 @@ async def test_another_users_session_cannot_be_told_from_none(gateway, client):
     await client.activate(session_id, made)
     share = await give_key(gateway, client, "secp256k1")
     party, request = client.begin_sign(share)
-    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    outputs = feed(party, wire.SignReply.from_bytes(await client.ask("sign", request)).messages)
     stolen = wire.Exchange(party.session_id, sends(outputs))
     await refused(mallory, "exchange", stolen, *NO_SESSION)
     mail = await client.exchange(party.session_id, sends(outputs))
@@ -204,7 +204,7 @@ async def test_a_token_alone_does_not_enter_a_session_that_is_open(gateway, clie
     share = await give_key(gateway, client, "secp256k1")
     making, made = await client.begin_generate("ed25519")
     party, request = client.begin_sign(share)
-    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    outputs = feed(party, wire.SignReply.from_bytes(await client.ask("sign", request)).messages)
     exchange = wire.Exchange(party.session_id, sends(outputs)).to_bytes()
     activate = wire.Activate(making, made.record.epoch).to_bytes()
     other = SessionKey()
@@ -233,11 +233,11 @@ async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gatewa
     user_id, body = await client.user_id(), wire.Activate(making, made.record.epoch).to_bytes()
     for stolen in (None, "00" * 64, SESSIONS[making].proof("exchange", body)):
         await gateway.gateway.cancel_session(user_id, "activate", body, stolen)
-    assert len(gateway.gateway.sessions.open) == 1
+    assert len(gateway.gateway.sessions.open_sessions) == 1
     await gateway.gateway.cancel_session(
         user_id, "activate", body, SESSIONS[making].proof("activate", body)
     )
-    assert len(gateway.gateway.sessions.open) == 0
+    assert len(gateway.gateway.sessions.open_sessions) == 0
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,19 @@ from prometheus_client.registry import Collector
 
 from mpcsim.errors import Reason
 from mpcsim.ids import CLIENT, OPERATOR, ROLES
-from mpcsim.service.metrics.aborts import Aborts
+from mpcsim.service.metrics.aborts import AbortCounts
 from mpcsim.service.metrics.connections import ConnectionCounts
 from mpcsim.service.metrics.durations import BOUNDS_S, Durations
-from mpcsim.service.metrics.exposition import Seen, create_app, registry_of
+from mpcsim.service.metrics.exposition import MetricsSource, build_registry, create_app
 from mpcsim.service.metrics.readiness import Readiness
-from mpcsim.service.metrics.requests import OTHER, Requests
+from mpcsim.service.metrics.requests import OTHER, RequestCounts
 from mpcsim.service.metrics.stores import StoreSizes
 from mpcsim.service.mpc_node.app import create_app as create_mpc_node_app
-from mpcsim.service.operations.metrics import of_gateway, of_mpc_node
-from mpcsim.service.process.listening import ConnectionLimits, Connections, Limit
+from mpcsim.service.operations.metrics import gateway_metrics_source, mpc_node_metrics_source
+from mpcsim.service.process.http_limits import ConnectionLimits, Connections, Limit
 from mpcsim.service.storage.database import Database
-from mpcsim.service.web.entries import Entry
-from node.api.metrics import seen
+from mpcsim.service.web.request_records import RequestRecord
+from node.api.metrics import metrics_source
 from tests.helpers.looked_at import looked_at, value
 from tests.helpers.repo import ROOT
 
@@ -55,7 +55,7 @@ def test_who_asks_meanwhile_is_shown_the_same():
             return iter(())
 
     async def work():
-        app = create_app(registry_of(Seen("node", [Counting()], [])), Readiness([]))
+        app = create_app(build_registry(MetricsSource("node", [Counting()], [])), Readiness([]))
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
             return await asyncio.gather(*[http.get("/metrics") for _ in range(9)])
@@ -143,15 +143,15 @@ def test_the_guide_names_what_is_shown(whole):
     node = gateway.links[OPERATOR].node
     connections = ConnectionCounts(Connections(ConnectionLimits()))
     shown = {
-        "node": seen(app),
-        "gateway": of_gateway(gateway.app, gateway.gateway, []),
-        "MPC nodes": of_mpc_node(create_mpc_node_app(node), node),
+        "node": metrics_source(app),
+        "gateway": gateway_metrics_source(gateway.app, gateway.gateway, []),
+        "MPC nodes": mpc_node_metrics_source(create_mpc_node_app(node), node),
     }
     found = {}
     for part, what in shown.items():
         requests = what.collectors[0]
-        requests.count(Entry("1", path="/", status=200, ended=0.1))
-        for family in registry_of(what, connections).collect():
+        requests.count(RequestRecord("1", path="/", status=200, ended=0.1))
+        for family in build_registry(what, connections).collect():
             if not family.name.startswith("mpcsim_"):
                 continue
             (sample, *_) = family.samples or [None]
@@ -182,7 +182,7 @@ def test_durations_fall_into_the_buckets_that_they_belong_to():
     durations.add(0.3, "other")
     found = {
         (sample.labels["what"], sample.labels.get("le", sample.name)): sample.value
-        for sample in durations.family().samples
+        for sample in durations.to_family().samples
     }
     assert found["one", "0.001"] == 2
     assert found["one", "0.0025"] == found["one", "10.0"] == 3
@@ -194,10 +194,10 @@ def test_durations_fall_into_the_buckets_that_they_belong_to():
 
 
 def test_spans_of_one_name_add_up():
-    requests = Requests({"/sign": "sign"})
+    requests = RequestCounts({"/sign": "sign"})
     spans = [("round", 0.0, 1.0), ("vault", 1, 1.5), ("round", 2, 4)]
-    requests.count(Entry("1", path="/sign", status=200, ended=4.0, spans=spans))
-    requests.count(Entry("2", path="/sign", ended=0.5))
+    requests.count(RequestRecord("1", path="/sign", status=200, ended=4.0, spans=spans))
+    requests.count(RequestRecord("2", path="/sign", ended=0.5))
     found = samples_of(requests)
     name = "mpcsim_request_duration_seconds"
     assert value(found, f"{name}_sum", operation="sign", phase="round") == 3.0
@@ -208,7 +208,7 @@ def test_spans_of_one_name_add_up():
 
 def test_aborts_are_there_for_every_reason_from_the_start():
     counts = {Reason.ECHO_MISMATCH: 2}
-    found = samples_of(Aborts({ROLES[CLIENT]: counts}))
+    found = samples_of(AbortCounts({ROLES[CLIENT]: counts}))
     assert len(found) == len(Reason)
     assert value(found, "mpcsim_aborts_total", party="client", reason="echo_mismatch") == 2
     assert sum(found.values()) == 2

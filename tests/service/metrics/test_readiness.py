@@ -11,13 +11,20 @@ from starlette.applications import Starlette
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.gateway.api import metrics as of_gateways
 from mpcsim.service.metrics import readiness
-from mpcsim.service.metrics.readiness import KEPT_S, STARTING, Probe, Readiness, in_a_thread, probe
+from mpcsim.service.metrics.readiness import (
+    KEPT_S,
+    STARTING,
+    Probe,
+    Readiness,
+    single_probe,
+    thread_probe,
+)
 from mpcsim.service.mpc_node import metrics as of_mpc_nodes
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.storage import database as databases
-from mpcsim.service.storage.database import Database, StoreTrouble
+from mpcsim.service.storage.database import Database, StoreProblem
 from mpcsim.service.web.transport import AsgiTransport
 from node.api import metrics as of_nodes
 from node.app import NoGateway
@@ -30,7 +37,7 @@ async def asked(*probes, clock=None):
     """Readiness of a process that runs in this event loop."""
     app = Starlette()
     found = Readiness(probes, clock or Clock())
-    found.follow(app)
+    found.attach(app)
     async with app.router.lifespan_context(app):
         yield found
 
@@ -57,16 +64,16 @@ def test_an_answer_holds_for_a_while_and_is_for_all_who_ask():
         return None if looks < 3 else "no more"
 
     async def work():
-        async with asked(probe("it", look), clock=clock) as found:
+        async with asked(single_probe("it", look), clock=clock) as found:
             states = await asyncio.gather(*(found.state() for _ in range(10)))
             assert looks == 1
-            assert all(state.ready for state in states)
+            assert all(state.is_ready for state in states)
             assert states[0].document() == {"ready": True, "checks": {"it": "ok"}}
             clock.now += KEPT_S - 0.1
             await found.state()
             assert looks == 1
             clock.now += 0.1
-            assert (await found.state()).ready
+            assert (await found.state()).is_ready
             clock.now += KEPT_S
             state = await found.state()
             assert state.document() == {"ready": False, "checks": {"it": "no more"}}
@@ -77,31 +84,31 @@ def test_an_answer_holds_for_a_while_and_is_for_all_who_ask():
 def test_what_takes_too_long_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(readiness, "PATIENCE_S", 0.05)
     silent = Probe(("one", "other"), asyncio.Event().wait)
-    found = checks(silent, probe("it", well))
+    found = checks(silent, single_probe("it", well))
     assert found == {
         "one": "no answer within 0.05 s",
         "other": "no answer within 0.05 s",
         "it": None,
     }
-    assert not readiness.State(found).ready
-    assert readiness.State({"it": None}).ready
+    assert not readiness.ReadinessState(found).is_ready
+    assert readiness.ReadinessState({"it": None}).is_ready
 
 
 def test_what_fails_is_told_without_its_text(caplog):
     async def look():
         raise ValueError("the password is sesame")
 
-    assert checks(probe("it", look)) == {"it": "it cannot be told"}
+    assert checks(single_probe("it", look)) == {"it": "it cannot be told"}
     assert caplog.messages == ["looking at it: ValueError"]
 
 
 def test_before_and_after_the_service_runs():
     async def work():
         clock = Clock()
-        async with asked(probe("it", well), clock=clock) as found:
+        async with asked(single_probe("it", well), clock=clock) as found:
             pass
         assert (await found.state()).checks == {"service": STARTING}
-        assert not (await found.state()).ready
+        assert not (await found.state()).is_ready
 
     asyncio.run(work())
 
@@ -181,26 +188,26 @@ def test_looking_writes_nothing(store, tmp_path):
         return {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
 
     before = files()
-    assert store.not_writable() is None
+    assert store.write_failure() is None
     assert files() == before
-    assert checks(in_a_thread("store", lambda: None)) == {"store": None}
+    assert checks(thread_probe("store", lambda: None)) == {"store": None}
 
 
 def test_a_store_that_another_process_has_locked(store, tmp_path, monkeypatch):
     monkeypatch.setattr(databases, "PROBING_S", 0.05)
     with closing(sqlite3.connect(tmp_path / "a.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        found = store.not_writable()
+        found = store.write_failure()
         assert found is not None
-        assert found.trouble is StoreTrouble.LOCKED
+        assert found.problem is StoreProblem.LOCKED
         other.execute("ROLLBACK")
-    assert store.not_writable() is None
+    assert store.write_failure() is None
 
 
 def test_a_full_disk_and_one_that_may_not_be_written(store, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(databases, "_room", lambda folder: 1000)
-        assert store.not_writable().trouble is StoreTrouble.FULL
+        patched.setattr(databases, "_free_bytes", lambda folder: 1000)
+        assert store.write_failure().problem is StoreProblem.FULL
     with monkeypatch.context() as patched:
         patched.setattr(os, "access", lambda path, mode: False)
-        assert store.not_writable().trouble is StoreTrouble.READ_ONLY
+        assert store.write_failure().problem is StoreProblem.READ_ONLY

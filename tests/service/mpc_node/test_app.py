@@ -15,8 +15,8 @@ from mpcsim.service.mpc_node.app import create_app
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.supervisor import HOST, free_port
 from mpcsim.service.process.request_id import HEADER
+from mpcsim.service.rpc.activation_messages import ActivationState, GetActivationState
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import Ask, Standing
 from mpcsim.service.web.transport import AsgiTransport, HttpTransport, Limits
 from tests.helpers.gateway import Client, give_key
 from tests.node.harness import PLACES, running
@@ -155,7 +155,7 @@ def test_the_grant_is_looked_for_in_its_header():
         link, user_id = gateway.links[OPERATOR], await client.user_id()
         transport = httpx.ASGITransport(create_app(link.node))
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
-            body = Ask(user_id, "ed25519").to_bytes()
+            body = GetActivationState(user_id, "ed25519").to_bytes()
             text = base64.urlsafe_b64encode(link.grant(Scope("standing", user_id))).decode()
             for header in (None, "", text, f"Basic {text}", "Bearer \u00e9", f"Bearer {text}!"):
                 headers = {} if header is None else {"authorization": header.encode("latin-1")}
@@ -171,7 +171,7 @@ def test_the_grant_is_looked_for_in_its_header():
             headers = {"authorization": f"bearer {text}", HEADER: "order-1"}
             answer = await http.post("/standing", content=body, headers=headers)
             assert answer.status_code == 200
-            assert Standing.from_bytes(answer.content).active is None
+            assert ActivationState.from_bytes(answer.content).active is None
             assert answer.headers[HEADER] == "order-1"
             assert (await http.get("/standing")).status_code == 405
             assert (await http.post("/hello")).status_code in (404, 405)

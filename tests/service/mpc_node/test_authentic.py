@@ -16,8 +16,8 @@ from mpcsim.service.vault import (
     SecretStore,
     SigningRequest,
     VaultUse,
-    hashes,
     open_share,
+    sha256_each,
 )
 from tests.helpers.gateway import (
     CURVES,
@@ -94,7 +94,7 @@ def refused(monkeypatch):
 
 def signing(client, request, **changes):
     """What a request to sign is about, or something else."""
-    use = VaultUse.signing(
+    use = VaultUse.for_signing(
         request.key_id,
         client._named(),
         request.proof.boot,
@@ -126,8 +126,8 @@ async def test_a_proof_for_any_other_opening(gateway, client, refused):
     honest = client.opening(share, store.halves)
     for party in MPC_NODES:
         boot, key = honest.proofs[party].boot, share.auth_key(party)
-        use = VaultUse.opening(honest.key_id, client._named(), boot, honest.reply_key)
-        assert use.authenticated(key, honest.proofs[party].mac)
+        use = VaultUse.for_opening(honest.key_id, client._named(), boot, honest.reply_key)
+        assert use.is_authenticated_by(key, honest.proofs[party].mac)
         for name, value in OTHERS.items():
             proof = wire.UseProof(boot, use._replace(**{name: value}).mac(key))
             body = replace(honest, proofs={**honest.proofs, party: proof})
@@ -150,7 +150,7 @@ async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
         {"session_id": os.urandom(32), "messages": ()},
         {"session_id": twin.session_id, "messages": twin.messages},
         {"key_id": mine.record.epoch},
-        {"first": (*hashes(twin.messages),)},
+        {"first": (*sha256_each(twin.messages),)},
         {"first": ()},
         {"path": (7,)},
     ]:
@@ -188,7 +188,7 @@ async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients
         await refused(gateway, client, "sign", replace(request, messages=messages))
     # what is lost on the way, or arrives twice, is no forgery
     reply = await client.ask("sign", replace(request, messages=request.messages * 2))
-    outputs = feed(party, wire.Signing.from_bytes(reply).messages)
+    outputs = feed(party, wire.SignReply.from_bytes(reply).messages)
     if curve == "secp256k1":
         feed(party, await client.exchange(request.session_id, sends(outputs)))
     assert party.outcome.result
@@ -233,7 +233,7 @@ def test_what_a_client_has_said_is_not_said_again(monkeypatch):
     async def work(gateway, client):
         share = await give_key(gateway, client, "secp256k1")
         party, request = client.begin_sign(share)
-        reply = wire.Signing.from_bytes(await client.ask("sign", request))
+        reply = wire.SignReply.from_bytes(await client.ask("sign", request))
         said = sends(feed(party, reply.messages))
         feed(party, await client.exchange(request.session_id, said))
         assert party.outcome.result

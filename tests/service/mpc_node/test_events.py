@@ -18,7 +18,7 @@ from mpcsim.service.mpc_node.events import (
     Event,
     EventLog,
     Kind,
-    verify,
+    verify_logs,
 )
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 
@@ -37,7 +37,7 @@ class Log:
         self.log.write(self.database.cursor(), kind, "user", "ed25519", **members)
 
     def head(self):
-        return events.head(self.database.cursor())
+        return events.log_head(self.database.cursor())
 
     def rows(self):
         return [Event(*row) for row in self.database.execute("SELECT * FROM events")]
@@ -50,8 +50,8 @@ def two_logs(keys=3):
         for log in (one, other):
             log.write(Kind.BEGUN, session=f"{n:064x}")
         heads = one.head(), other.head()
-        one.write(Kind.MADE, key_id=str(n), outcome=events.seen(heads[1]))
-        other.write(Kind.MADE, key_id=str(n), outcome=events.seen(heads[0]))
+        one.write(Kind.MADE, key_id=str(n), outcome=events.head_outcome(heads[1]))
+        other.write(Kind.MADE, key_id=str(n), outcome=events.head_outcome(heads[0]))
     return one.rows(), other.rows()
 
 
@@ -67,8 +67,14 @@ def chained(log):
 
 def test_honest_logs_have_nothing_wrong():
     one, other = two_logs()
-    assert verify(one) == verify(one, other) == verify(other, one) == verify([], []) == []
-    assert verify(one, other[:-1]) == [], "the last thing that one has seen was earlier"
+    assert (
+        verify_logs(one)
+        == verify_logs(one, other)
+        == verify_logs(other, one)
+        == verify_logs([], [])
+        == []
+    )
+    assert verify_logs(one, other[:-1]) == [], "the last thing that one has seen was earlier"
     assert chained(one) == one
 
 
@@ -78,24 +84,24 @@ def test_an_altered_event_is_found_in_the_log_itself(data):
     at = data.draw(st.integers(0, len(one) - 1))
     name = data.draw(st.sampled_from([f for f in vars(one[at]) if f not in ("number", "hash")]))
     altered = [*one[:at], replace(one[at], **{name: "other"}), *one[at + 1 :]]
-    assert verify(altered) == [f"this log: event {at + 1} was altered"]
+    assert verify_logs(altered) == [f"this log: event {at + 1} was altered"]
     one[at] = replace(one[at], hash=bytes(32))
-    assert verify(one) == [f"this log: event {at + 1} was altered"]
+    assert verify_logs(one) == [f"this log: event {at + 1} was altered"]
 
 
 def test_a_missing_event_is_found_in_the_log_itself():
     one, _ = two_logs()
     for at in range(len(one) - 1):
-        assert verify(one[:at] + one[at + 1 :]) == [f"this log: event {at + 1} is missing"]
+        assert verify_logs(one[:at] + one[at + 1 :]) == [f"this log: event {at + 1} is missing"]
 
 
 def test_a_log_cut_short_is_shown_by_the_other():
     one, other = two_logs()
     for left in range(5):
-        assert verify(one[:left]) == []
-        (said,) = verify(one[:left], other)
+        assert verify_logs(one[:left]) == []
+        (said,) = verify_logs(one[:left], other)
         assert said.startswith(f"this log: it ends at event {left}, but the other log has seen")
-        (said,) = verify(other, one[:left])
+        (said,) = verify_logs(other, one[:left])
         assert said.startswith(f"the other log: it ends at event {left}, but this log has seen")
 
 
@@ -107,8 +113,8 @@ def test_a_log_written_anew_is_shown_by_the_other():
             chained([*one[:at], replace(one[at], user_id="another"), *one[at + 1 :]]),
             chained([*one[:at], *one[at + 1 :], one[-1], one[-1]]),
         ):
-            assert verify(forged) == []
-            found = verify(forged, other)
+            assert verify_logs(forged) == []
+            found = verify_logs(forged, other)
             assert any("is not what the other log has seen" in said for said in found)
             assert all(said.startswith("this log: event") for said in found[:1])
 
@@ -117,9 +123,9 @@ def test_that_a_store_was_put_back_is_said_beside_what_it_may_explain():
     one, other = two_logs()
     restored = replace(one[0], event=Kind.RESTORED.value, user_id="", curve="")
     for log in (chained([*one[:3], restored]), chained([*one[:3], restored, *one[3:]])):
-        (said,) = verify(log, other)
+        (said,) = verify_logs(log, other)
         assert said.endswith("; this log was put back from a backup at event 4")
-        (said,) = verify(other, log)
+        (said,) = verify_logs(other, log)
         assert said.endswith("; the other log was put back from a backup at event 4")
 
 
@@ -127,7 +133,7 @@ def test_a_head_that_is_none_is_said_to_be_so():
     one, other = two_logs()
     at = next(n for n, event in enumerate(one) if event.event == "made")
     forged = chained([*one[:at], replace(one[at], outcome="nothing"), *one[at + 1 :]])
-    assert f"this log: event {at + 1} does not say what it has seen" in verify(forged, other)
+    assert f"this log: event {at + 1} does not say what it has seen" in verify_logs(forged, other)
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -161,7 +167,7 @@ def test_what_one_user_causes_does_not_fill_the_disk_and_is_counted(kind):
     ]
     assert [n for n, e in enumerate(rows) if e.outcome == said] == [2, 4 + LINES_AT_ONCE]
     assert len(rows) == 5 + 2 * LINES_AT_ONCE
-    assert not verify(log.rows())
+    assert not verify_logs(log.rows())
 
 
 def test_the_fields_of_an_event_cannot_run_into_each_other():
@@ -173,7 +179,7 @@ def test_the_fields_of_an_event_cannot_run_into_each_other():
 
 def test_an_event_is_there_exactly_if_its_change_is(tmp_path, monkeypatch):
     with closing(ShareStore(tmp_path / "db")) as store:
-        store.note(Kind.BEGUN, "u", "ed25519", "", "s")
+        store.log_event(Kind.BEGUN, "u", "ed25519", "", "s")
         original = EventLog.write
 
         def fail(log, cursor, *arguments, **members):
@@ -186,16 +192,16 @@ def test_an_event_is_there_exactly_if_its_change_is(tmp_path, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             store.activate("a", b"both votes", EMPTY)
         monkeypatch.undo()
-        assert store.active("u", "ed25519") is None
+        assert store.active_share("u", "ed25519") is None
         assert [event.event for event in store.events()] == ["begun"]
         store.activate("a", b"both votes", EMPTY)
         assert [event.event for event in store.events()] == ["begun", "made"]
-        assert verify(store.events()) == []
+        assert verify_logs(store.events()) == []
 
 
 def test_what_is_no_store_is_said_to_be_none(tmp_path):
     with pytest.raises(UsageError, match="there is no such store"):
-        events.read(tmp_path / "db")
+        events.read_log(tmp_path / "db")
     (tmp_path / "db").write_text("this is no database")
     with pytest.raises(UsageError, match=r"db: file is not a database"):
-        events.read(tmp_path / "db")
+        events.read_log(tmp_path / "db")

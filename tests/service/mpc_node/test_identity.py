@@ -16,7 +16,7 @@ from mpcsim.service.mpc_node.peer import Peer
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.statements import SealKeyStatement, vouched
+from mpcsim.service.rpc.statements import SealKeyStatement, is_hello_authentic
 from tests.helpers.gateway import Client, hellos, reopen
 
 
@@ -37,7 +37,7 @@ def test_an_identity_stays_and_a_boot_does_not(tmp_path):
         mine = [hello[party] for hello in heard]
         assert len({replace(hello, boot=bytes(16)) for hello in mine}) == 1
         assert len({hello.boot for hello in mine}) == 4
-        assert all(hello.party == party and vouched(hello) for hello in mine)
+        assert all(hello.party == party and is_hello_authentic(hello) for hello in mine)
     assert heard[0][OPERATOR].identity != heard[0][INSTITUTION].identity
 
 
@@ -47,11 +47,11 @@ def test_the_identity_vouches_for_the_seal_key():
         hello = hellos(gateway)[OPERATOR]
     statement = OPERATOR.to_bytes(2, "big") + hello.seal_key + bytes(4)
     VerifyKey(hello.identity).verify(tagged_hash(Tag.SEAL_KEY, statement), hello.signature)
-    assert not vouched(replace(hello, seal_key=bytes(32)))
-    assert not vouched(replace(hello, party=INSTITUTION))
-    assert not vouched(replace(hello, seal_number=1))
-    assert not vouched(replace(hello, identity=bytes(SigningKey.generate().verify_key)))
-    assert not vouched(replace(hello, signature=bytes(64)))
+    assert not is_hello_authentic(replace(hello, seal_key=bytes(32)))
+    assert not is_hello_authentic(replace(hello, party=INSTITUTION))
+    assert not is_hello_authentic(replace(hello, seal_number=1))
+    assert not is_hello_authentic(replace(hello, identity=bytes(SigningKey.generate().verify_key)))
+    assert not is_hello_authentic(replace(hello, signature=bytes(64)))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_identity_vouches_for_the_seal_key():
     [
         lambda right: replace(right, signature=bytes(64)),
         lambda right: replace(right, seal_key=bytes(32)),
-        lambda right: hello_of(Identity.fresh(SystemRng()), OPERATOR),
+        lambda right: hello_of(Identity.generate(SystemRng()), OPERATOR),
     ],
 )
 def test_what_is_not_the_other_mpc_nodes_changes_nothing(forged):
@@ -78,7 +78,7 @@ def test_whom_it_has_not_met_an_mpc_node_does_not_know():
         peer = Peer(OPERATOR, store)
         with pytest.raises(NodeFailed, match="the operator has not met the institution yet"):
             peer.identity()
-        peer.meet(hello_of(identity := Identity.fresh(SystemRng())))
+        peer.meet(hello_of(identity := Identity.generate(SystemRng())))
         assert peer.identity() == Peer(OPERATOR, store).identity() == identity.public
 
 
@@ -94,7 +94,7 @@ def test_another_identity_is_refused_and_changes_nothing():
         operator, institution = (gateway.links[party].node for party in MPC_NODES)
         share = await client.generate("ed25519")
         with pytest.raises(NodeFailed, match=f"^{said_of(INSTITUTION, by=OPERATOR)}$") as refused:
-            operator.meet(hello_of(Identity.fresh(SystemRng())))
+            operator.meet(hello_of(Identity.generate(SystemRng())))
         assert (refused.value.status, refused.value.party) == (503, INSTITUTION)
         assert operator._context.peer.identity() == institution.hello().identity
         await client.check_consistent("ed25519", share.public_key.encode())

@@ -19,12 +19,12 @@ from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node import events
 from mpcsim.service.mpc_node.sessions import table
 from mpcsim.service.operations import open_gateway
-from mpcsim.service.operations.data_folder import claimed, store_file
+from mpcsim.service.operations.data_folder import claim_folder, store_file
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.standing import End, Ended
+from mpcsim.service.rpc.activation_messages import AbortEpoch, AbortEpochReply
 from mpcsim.service.rpc.statements import Abort, SignedRecord
-from mpcsim.service.storage.database import StoreFailed, StoreTrouble
-from mpcsim.service.storage.sweeping import sweeping
+from mpcsim.service.storage.database import StoreFailed, StoreProblem
+from mpcsim.service.storage.expiry import periodic_expiry
 from tests.helpers.gateway import (
     MESSAGE,
     NO_PROOF,
@@ -106,7 +106,7 @@ def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
         session_id, made = await client.begin_generate("ed25519")
         voting, signing = threading.Event(), threading.Event()
 
-        def head(cursor, original=events.head):
+        def head(cursor, original=events.log_head):
             voting.set()
             signing.wait(10)  # from now on it holds what it begins under, and wants the store
             return original(cursor)
@@ -115,7 +115,7 @@ def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
             signing.set()
             return original(*arguments)
 
-        monkeypatch.setattr(events, "head", head)
+        monkeypatch.setattr(events, "log_head", head)
         link.node._shares.usable_share = usable
         vote, request = wire.Activate(session_id, made.record.epoch), client.begin_sign(share)[1]
         threads = [
@@ -144,7 +144,7 @@ async def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(
     party, request = client.begin_sign(old)
     ask_node(link, "sign", user_id, request)
     database = link.node.store._database
-    trouble = StoreFailed("operator.sqlite", StoreTrouble.LOCKED)
+    trouble = StoreFailed("operator.sqlite", StoreProblem.LOCKED)
     with monkeypatch.context() as patch:
         patch.setattr(database, "forget", lambda: (_ for _ in ()).throw(trouble))
         await client.activate(*begun)
@@ -180,7 +180,7 @@ def test_a_node_is_swept_by_time(tmp_path):
                     assert swept.acquire(timeout=60)
                 return len(node.store.share_inventory("", 9))
 
-            with sweeping("operator", node.sweep, 0.001):
+            with periodic_expiry("operator", node.sweep, 0.001):
                 assert holds_at(59) == 1
                 assert holds_at(61) == 0
             assert len(gateway.links[INSTITUTION].node.store.share_inventory("", 9)) == 1
@@ -283,8 +283,8 @@ async def test_a_session_whose_epoch_is_aborted_is_off_though_it_has_made_nothin
     assert (session.epoch, session.made) == (made.key_id, None)
     abort = Abort(user_id, "ed25519", bytes.fromhex(made.key_id))
     vote = other._voting.vote(made.key_id)
-    reply = ask_node(gateway.links[node.me], "abort", user_id, End(abort, vote), abort.epoch)
-    assert Ended.from_bytes(reply).signature is not None
+    reply = ask_node(gateway.links[node.me], "abort", user_id, AbortEpoch(abort, vote), abort.epoch)
+    assert AbortEpochReply.from_bytes(reply).signature is not None
     assert node.sessions == 0
 
 
@@ -330,7 +330,7 @@ def test_one_service_a_folder(tmp_path, name):
     with closing(open_gateway(tmp_path)), pytest.raises(UsageError, match=said):
         open_gateway(tmp_path)
     said = said.replace(".*: ", f".*/{name}: ", 1)
-    with claimed(tmp_path / name), pytest.raises(UsageError, match=said):
+    with claim_folder(tmp_path / name), pytest.raises(UsageError, match=said):
         open_gateway(tmp_path)
     open_gateway(tmp_path).close()
 

@@ -15,7 +15,7 @@ from mpcsim.crypto.encoding import NO_CONTEXT
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.errors import Refused, unreachable
+from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import SecretStore, SigningRequest, VaultUse
 from tests.helpers.gateway import REPLY_KEY, Client, Failed, give_key, seal, with_gateway
@@ -49,7 +49,7 @@ async def refused(client: Client, verb: str, body: wire.Body, status: int, text:
 def presigning(client: Client, share: KeyShare, vault: wire.Vault | None, count: int) -> wire.Sign:
     """A request to make presignatures, with a proof of its own."""
     signer, session_id, first = OPERATOR, bytes(32), (bytes(32),)
-    use = VaultUse.signing(
+    use = VaultUse.for_signing(
         share.record.epoch,
         client._named(),
         client._boot(signer),
@@ -88,7 +88,7 @@ def opening(
 ) -> wire.OpenHalf:
     """A request to an MPC node to open its half, with a proof."""
     using = about.get("using")
-    use = VaultUse.opening(
+    use = VaultUse.for_opening(
         share.record.epoch,
         client._named(),
         client._boot(party),
@@ -100,7 +100,7 @@ def opening(
     return wire.OpenHalf(share.record.epoch, REPLY_KEY, store.halves[party], proof, **about)
 
 
-USING = wire.HiddenUse(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
+USING = wire.HiddenPresignedRequest(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
@@ -133,7 +133,7 @@ async def test_either_side_lets_a_presignature_be_used_once(keyed: Keyed, signer
     signing = replace(body, vault=replace(body.vault, halves=half, proofs={}))
     for party, verb, request in (
         (signer, "presigned", signing),
-        (other, "open", opening(client, share, store, other, using=body.using.hidden())),
+        (other, "open", opening(client, share, store, other, using=body.using.hide())),
     ):
         asked(gateway.links[party], verb, user_id, request)
         with pytest.raises(Refused, match="no such presignature") as again:
@@ -195,7 +195,7 @@ async def test_the_other_node_hears_neither_message_nor_path(keyed: Keyed) -> No
     await client.ask("presigned", body)
     hidden = body.using.message_hash, path_bytes(body.using.path)[-4:], body.using.rho
     assert not [data for data in seen for said in hidden if said in data]
-    assert body.using.hidden().encode(NO_CONTEXT) in seen[-1]
+    assert body.using.hide().encode(NO_CONTEXT) in seen[-1]
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
@@ -255,7 +255,7 @@ async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed)
     gateway, client, share, store = keyed
 
     async def failing(*_: Any) -> Any:
-        raise unreachable(INSTITUTION)
+        raise node_unreachable(INSTITUTION)
 
     gateway.gateway.activation.signed_record = failing
     with pytest.raises(Failed, match="cannot be reached"):
@@ -271,7 +271,7 @@ async def test_the_gateway_asks_nobody_about_a_suspended_key(keyed: Keyed) -> No
     await client.ask("suspend", await client.suspension(share))
     for link in gateway.links.values():
         link.node.handle = lambda *_: pytest.fail("asked")
-    gateway.app.book.counters.append((entries := list[Any]()).append)
+    gateway.app.recorder.counters.append((entries := list[Any]()).append)
     for verb, request in (("presigned", body), ("open", client.opening(share, store.halves))):
         response = await client.post(verb, request)
         assert response.status_code == 409

@@ -11,9 +11,14 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.standing import Ask, Drop, End, Ended
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    DropShare,
+    GetActivationState,
+)
 from mpcsim.service.rpc.statements import Abort, KeyRecord, LogHead
-from tests.helpers.adversary import on
+from tests.helpers.adversary import alter_kind
 from tests.helpers.gateway import Client, ask_node, cheating, feed, give_key, open_with, sends
 from tests.helpers.voting import (
     CURVE,
@@ -49,10 +54,10 @@ def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for(
         ]
         for others in shown:
             with pytest.raises(Refused, match="neither node has such a share"):
-                world.handle(party, "abort", End(abort, others))
-        ended = Ended.from_bytes(world.handle(party, "abort", End(abort, vote)))
-        assert world.handle(party, "abort", End(abort, None)) == ended.to_bytes()
-        world.handle(other, "drop", Drop(abort, ended.signature))
+                world.handle(party, "abort", AbortEpoch(abort, others))
+        ended = AbortEpochReply.from_bytes(world.handle(party, "abort", AbortEpoch(abort, vote)))
+        assert world.handle(party, "abort", AbortEpoch(abort, None)) == ended.to_bytes()
+        world.handle(other, "drop", DropShare(abort, ended.signature))
         assert world.settled() == epoch("first")
 
 
@@ -100,7 +105,7 @@ def test_a_record_proves_itself_or_puts_nothing_in_force(party):
             with pytest.raises(Refused) as refused:
                 world.handle(party, "activate", record)
             assert refused.value.status == 400
-        assert world.stores[party].active(USER, CURVE).key_id == epoch("first").hex()
+        assert world.stores[party].active_share(USER, CURVE).key_id == epoch("first").hex()
         world.handle(party, "activate", whole)
         assert world.settled() == epoch("new")
 
@@ -146,7 +151,7 @@ def test_a_damaged_record_is_said_to_be_so(damage, party):
         with world.stores[party]._database.transaction() as cursor:
             cursor.execute(f"UPDATE shares SET {damage}")
         with pytest.raises(NodeFailed, match=DAMAGED.format(ROLES[party])):
-            world.handle(party, "standing", Ask(USER, CURVE))
+            world.handle(party, "standing", GetActivationState(USER, CURVE))
 
 
 def test_a_share_is_dropped_on_the_other_nodes_signature_alone():
@@ -159,7 +164,7 @@ def test_a_share_is_dropped_on_the_other_nodes_signature_alone():
             about_another = theirs.sign(replace(abort, epoch=epoch("first")))
             for signature in (bytes(64), mine.sign(abort), about_another):
                 with pytest.raises(Refused, match="has not signed this abort"):
-                    world.handle(party, "drop", Drop(abort, signature))
+                    world.handle(party, "drop", DropShare(abort, signature))
         assert world.settled() == epoch("new")
 
 
@@ -170,8 +175,8 @@ def test_votes_and_aborts_are_of_the_right_user_and_curve():
         for user, curve in [("another", CURVE), (USER, "secp256k1")]:
             abort = Abort(user, curve, epoch("new"))
             for party in MPC_NODES:
-                drop = Drop(abort, IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
-                for verb, body in [("abort", End(abort, None)), ("drop", drop)]:
+                drop = DropShare(abort, IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
+                for verb, body in [("abort", AbortEpoch(abort, None)), ("drop", drop)]:
                     with pytest.raises(
                         Refused, match=r"another user or curve|neither node has such"
                     ):
@@ -181,8 +186,10 @@ def test_votes_and_aborts_are_of_the_right_user_and_curve():
 
 # ---------------------------------------------------------------------- a client that cheats
 
-COMMITTED = on("Offer", lambda m: replace(m, offer=replace(m.offer, t=bytes(len(m.offer.t)))))
-OF_ANOTHER_SESSION = on("Commitments", lambda m: replace(m, context=bytes(32)))
+COMMITTED = alter_kind(
+    "Offer", lambda m: replace(m, offer=replace(m.offer, t=bytes(len(m.offer.t))))
+)
+OF_ANOTHER_SESSION = alter_kind("Commitments", lambda m: replace(m, context=bytes(32)))
 
 
 @both
@@ -190,8 +197,8 @@ OF_ANOTHER_SESSION = on("Commitments", lambda m: replace(m, context=bytes(32)))
     ("curve", "tamper", "convicts", "discards"),
     [
         ("secp256k1", COMMITTED, True, True),
-        ("secp256k1", on("Commit", lambda m: b"?"), True, False),
-        ("ed25519", on("Commitments", lambda m: b"?"), True, False),
+        ("secp256k1", alter_kind("Commit", lambda m: b"?"), True, False),
+        ("ed25519", alter_kind("Commitments", lambda m: b"?"), True, False),
         ("ed25519", OF_ANOTHER_SESSION, False, False),
     ],
 )

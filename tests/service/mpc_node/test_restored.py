@@ -25,15 +25,15 @@ from mpcsim.service.mpc_node.store import (
     UnmergedReason,
 )
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, GetActivationState, ListShares
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, Ask, ListHoldings
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,
-    Attest,
+    GetAttestation,
+    GetReconciliationStatement,
+    SignedReconciliationStatement,
     SignedRecord,
-    SignedTestimony,
-    Testify,
-    signed_by,
+    is_signed_by,
 )
 from mpcsim.service.vault import SecretStore
 from tests.helpers.gateway import (
@@ -85,7 +85,7 @@ def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
         link, user_id, epoch = gateway.links[party], await client.user_id(), share.record.epoch
         halves = SecretStore.from_text(seal(gateway, user_id, share)[1]).halves
         half, proof = halves[party], client.opening(share, halves).proofs[party]
-        using = wire.Using(party, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
+        using = wire.PresignedRequest(party, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
         vault = wire.Vault(REPLY_KEY, {party: half}, {})
         no = {
             "open": wire.OpenHalf(epoch, REPLY_KEY, half, proof),
@@ -111,14 +111,14 @@ def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
         record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
         before = shares_of(gateway)
         yes = {
-            "standing": Ask(user_id, "ed25519"),
-            "testify": Testify(user_id, "ed25519", bytes(BOOT_BYTES)),
+            "standing": GetActivationState(user_id, "ed25519"),
+            "testify": GetReconciliationStatement(user_id, "ed25519", bytes(BOOT_BYTES)),
             "activate": record,
         }
         for verb, body in yes.items():
             ask_node(link, verb, user_id, body)
-        ask_node(link, "holdings", "", ListHoldings(""))
-        ask_node(link, "attest", "", Attest())
+        ask_node(link, "holdings", "", ListShares(""))
+        ask_node(link, "attest", "", GetAttestation())
         assert shares_of(gateway) == before
         assert unmerged(gateway, party)
         await client.ask("suspend", await client.suspension(share, 5 - party))
@@ -135,13 +135,15 @@ def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
 def brought(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed25519"):
     """A testimony, as the gateway brings it."""
     boot = gateway.links[to].node.hello().boot if nonce is None else nonce
-    reply = ask_node(gateway.links[by], "testify", user_id, Testify(user_id, curve, boot))
-    return SignedTestimony.from_bytes(reply)
+    reply = ask_node(
+        gateway.links[by], "testify", user_id, GetReconciliationStatement(user_id, curve, boot)
+    )
+    return SignedReconciliationStatement.from_bytes(reply)
 
 
 def forged(said, identity, **changes):
     statement = replace(said.statement, **changes)
-    return SignedTestimony(statement, identity.sign(statement))
+    return SignedReconciliationStatement(statement, identity.sign(statement))
 
 
 def merge(gateway, said, to=OPERATOR):
@@ -171,7 +173,7 @@ def test_nothing_but_the_other_s_own_words_of_now_is_taken():
         user_id = await client.user_id()
         node, other = (gateway.links[p].node for p in MPC_NODES)
         true = brought(gateway, user_id)
-        assert signed_by(other.hello().identity, true.statement, true.signature)
+        assert is_signed_by(other.hello().identity, true.statement, true.signature)
         older = brought(gateway, user_id)
         mallory = await Client.of(gateway, "mallory").user_id()
         stranger = Identity(bytes(32))
@@ -301,14 +303,14 @@ def test_what_was_made_since_leaves_the_rest_to_be_merged(store):
 
 
 def test_doubt_is_about_sessions_of_which_the_backup_does_not_know_the_end(store):
-    store.enter("over", *AT)
+    store.enter_epoch("over", *AT)
     store.drop_orphans()
     store.mark_restored("yesterday", both=False)
-    store.enter("since", *AT)
+    store.enter_epoch("since", *AT)
     for known in ("over", "since"):
         assert store.merge(replace(SAID, voted=known), lambda share: None) is None
         assert store.abort("u", "ed25519", known, voted_for=True) is None
-    store.enter("later", *AT)
+    store.enter_epoch("later", *AT)
     store.drop_orphans(["later"])
     store.mark_restored("later", both=False)  # it may have been voted for since
     with pytest.raises(HistoryLost):
@@ -319,11 +321,11 @@ def test_of_each_user_and_curve_the_newest_sessions_without_a_vote_are_remembere
     """What is no more remembered is in doubt after a restore."""
     others = [("v", "ed25519"), ("u", "secp256k1")]
     for at in others:
-        store.enter("first of " + "/".join(at), *at)
+        store.enter_epoch("first of " + "/".join(at), *at)
     for number in range(ENTERED + 4):
-        store.enter(f"{number}", *AT)
+        store.enter_epoch(f"{number}", *AT)
         store.drop_orphans()
-    store.enter("last", *AT)  # and is open
+    store.enter_epoch("last", *AT)  # and is open
     assert store.database.row("SELECT count(*) FROM entered WHERE over = 1") == (ENTERED + 2,)
     store.mark_restored("yesterday", both=False)
     for key_id, at in [("4", AT), *(("first of " + "/".join(at), at) for at in others)]:
@@ -368,11 +370,11 @@ def test_an_abort_that_may_contradict_a_forgotten_vote(store, both, replaces, si
     ended = {"voted_for": True, "replaces": replaces}
     if signs:
         assert store.abort("u", "ed25519", "x", **ended) is None
-        assert store.aborted("u", "ed25519", 9) == ["x"]
+        assert store.aborted_epochs("u", "ed25519", 9) == ["x"]
     else:
         with pytest.raises(HistoryLost, match="may have voted for this epoch"):
             store.abort("u", "ed25519", "x", **ended)
-        assert store.aborted("u", "ed25519", 9) == []
+        assert store.aborted_epochs("u", "ed25519", 9) == []
 
 
 def test_what_is_here_or_aborted_here_is_aborted_however_much_was_forgotten(store):
@@ -387,7 +389,7 @@ def test_what_is_here_or_aborted_here_is_aborted_however_much_was_forgotten(stor
 def test_no_more_is_listed_than_a_statement_holds(store, count):
     for number in range(3):
         store.abort("u", "ed25519", f"{number}", voted_for=True)
-    assert store.aborted("u", "ed25519", count) == ["2", "1", "0"][:count]
+    assert store.aborted_epochs("u", "ed25519", count) == ["2", "1", "0"][:count]
     store.suspend("a", "why")
-    assert (store.suspended(0), store.suspended(1)) == ([], ["a"])
+    assert (store.suspended_key_ids(0), store.suspended_key_ids(1)) == ([], ["a"])
     assert [share.state for share in store.of_key("u", "ed25519")] == [ACTIVE, PREPARED]

@@ -19,7 +19,7 @@ from mpcsim.service.mpc_node.store import (
     StaleUpdate,
     StoredShare,
 )
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import StoreFailed
 
@@ -60,13 +60,13 @@ def test_a_share_comes_into_force_over_the_one_that_it_replaces_and_no_other(sto
     vote(store, "b")
     assert store.activate("b", b"both votes", EMPTY) == ["a", "beside"]
     assert states(store) == {"b": ACTIVE, "bystander": PREPARED}
-    assert store.active("u", "ed25519").record == b"both votes"
+    assert store.active_share("u", "ed25519").record == b"both votes"
     for predecessor in (None, "a"):
         store.prepare(stored("c", predecessor))
         with pytest.raises(StaleUpdate, match="that it replaces is not the active one"):
             vote(store, "c")
         store.drop_prepared("c")
-    assert store.active("u", "ed25519").key_id == "b"
+    assert store.active_share("u", "ed25519").key_id == "b"
 
 
 def test_without_a_vote_nothing_comes_into_force(store):
@@ -267,7 +267,11 @@ def test_suspensions_that_cannot_be_written_are_listed_and_owed(store):
         with pytest.raises(StoreFailed):
             suspend()
     for owed in (2, 0):
-        assert (store.pending_suspensions, store.suspended(9), store.suspended(1)) == (
+        assert (
+            store.pending_suspensions,
+            store.suspended_key_ids(9),
+            store.suspended_key_ids(1),
+        ) == (
             owed,
             ["a", "b"],
             ["a"],
@@ -293,8 +297,8 @@ def secret():
 
 
 def found(path, share):
-    """The files that have any piece of a share in them."""
-    pieces = [share[at : at + 16] for at in range(0, len(share) - 15, 16)]
+    """The files that have a piece of a share in them: any of 79 bytes has one of these in it."""
+    pieces = [share[at : at + 16] for at in range(0, len(share) - 15, 64)]
     files = {file.name: file.read_bytes() for file in path.parent.glob(f"{path.name}*")}
     return [name for name, data in files.items() if any(piece in data for piece in pieces)]
 
@@ -391,7 +395,7 @@ def test_a_drop_that_leaves_something_behind_is_not_answered_as_done(tmp_path, m
         vote(store, "b")
         with pytest.raises(StoreFailed, match="another process keeps it locked"):
             store.activate("b", b"both votes", EMPTY)
-        assert store.active("u", "ed25519").key_id == "b"
+        assert store.active_share("u", "ed25519").key_id == "b"
         other.rollback()
         store.activate("b", b"both votes", EMPTY)
         assert found(path, share) == []
@@ -436,7 +440,7 @@ def test_what_a_full_disk_has_taken_of_a_share_does_not_stay(tmp_path, monkeypat
     with crowded(path) as store, closing(sqlite3.connect(path)) as other:
         store.database.forget()
         put_in_force(store, "before")
-        store.note(Kind.BEGUN, "u", "ed25519", "", "")
+        store.log_event(Kind.BEGUN, "u", "ed25519", "", "")
         if reader:
             other.execute("BEGIN")
             other.execute("SELECT * FROM shares").fetchone()
@@ -513,4 +517,4 @@ def test_a_suspension_heard_before_the_share_came_into_force_is_one_when_merged(
     for _ in range(2):
         assert store.merge(said, lambda share: None) is None
         assert store.find("a").suspended == "the other MPC node says that it is suspended"
-        assert store.suspended(10) == ["a"]
+        assert store.suspended_key_ids(10) == ["a"]

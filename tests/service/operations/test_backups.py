@@ -16,8 +16,8 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.events import EMPTY
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.operations import backups
-from mpcsim.service.operations.backups import PARTS, back_up, look_at, put_back
-from mpcsim.service.operations.data_folder import claimed, prepare, store_file
+from mpcsim.service.operations.backups import PARTS, back_up, inspect_backup, restore
+from mpcsim.service.operations.data_folder import claim_folder, prepare, store_file
 from mpcsim.service.storage.database import LAYOUT, Database, Deployment
 
 NOW = 1_800_000_000.0
@@ -43,7 +43,7 @@ def filled(store, *key_ids):
 def make(data, seed=1):
     """A data folder with three stores that have something in them; the id of its deployment."""
     prepare(data, SeededRng(seed))
-    (deployment,) = {i for role in PARTS for i in backups.deployments(data, role)}
+    (deployment,) = {i for role in PARTS for i in backups.linked_deployments(data, role)}
     for role in PARTS:
         path = store_file(data, role)
         if role == "gateway":
@@ -98,7 +98,7 @@ def key_ids(path, what="key_id FROM shares"):
 @pytest.mark.parametrize("role", PARTS)
 def test_a_backup_says_what_it_is(made, role):
     folder, deployment = made
-    found = look_at(folder / role)
+    found = inspect_backup(folder / role)
     assert (found.role, found.deployment, found.taken) == (role, deployment, TAKEN)
     assert found.layout == LAYOUT
     assert stat.S_IMODE((folder / role).stat().st_mode) == 0o600
@@ -129,7 +129,7 @@ def test_no_backup_is_called_like_what_is_kept_beside_a_store(made, data, suffix
         back_up(data, "operator", data / "gateway/new", now)
     shutil.copy(made[0] / "operator", there)
     with pytest.raises(UsageError, match="files of their own"):
-        put_back(data, "operator", there, now)
+        restore(data, "operator", there, now)
     assert there.read_bytes() == (made[0] / "operator").read_bytes()
 
 
@@ -138,14 +138,14 @@ def test_what_a_killed_restore_left_goes_with_the_next_one(made, data):
     store = store_file(data, "operator")
     for end in ("", "-journal"):
         (store.parent / f".{store.name}.abc.part{end}").write_bytes(b"shares")
-    put_back(data, "operator", made[0] / "operator", now)
+    restore(data, "operator", made[0] / "operator", now)
     assert not list(store.parent.glob(".*"))
 
 
 def test_what_a_killed_restore_left_goes_at_the_next_start_which_says_so(data, caplog):
     left = data / "operator" / ".operator.sqlite.abc.part"
     left.write_bytes(b"shares")
-    with claimed(data / "operator"):
+    with claim_folder(data / "operator"):
         assert not left.exists()
     assert f"{left}: a restore was killed" in caplog.text
 
@@ -159,7 +159,7 @@ def test_a_backup_has_no_share_that_nobody_has_voted_for(made, data, tmp_path):
         assert store.find("a")
     assert share[:1000] not in (tmp_path / "copy").read_bytes()
     assert share[-1000:] not in (tmp_path / "copy").read_bytes()
-    put_back(data, "operator", tmp_path / "copy", now)
+    restore(data, "operator", tmp_path / "copy", now)
 
 
 def test_what_cannot_be_backed_up(made, tmp_path, monkeypatch):
@@ -257,7 +257,7 @@ def test_what_is_not_put_back(made, data, tmp_path, what):
     make_it(made[0] / "operator", tmp_path / "file")
     before = contents(data)
     with pytest.raises(UsageError, match=text):
-        put_back(data, "operator", tmp_path / "file", now)
+        restore(data, "operator", tmp_path / "file", now)
     assert contents(data) == before
 
 
@@ -267,8 +267,8 @@ def test_the_present_store_alone_says_of_which_deployment_it_is(made, data, tmp_
     make(tmp_path / "other", seed=2)
     back_up(tmp_path / "other", "operator", tmp_path / "file", now)
     with pytest.raises(UsageError, match="is of another deployment"):
-        put_back(data, "operator", tmp_path / "file", now)
-    put_back(data, "operator", made[0] / "operator", now)
+        restore(data, "operator", tmp_path / "file", now)
+    restore(data, "operator", made[0] / "operator", now)
 
 
 def test_on_the_command_line(made, data, tmp_path, capsys):
@@ -296,10 +296,10 @@ def test_on_the_command_line(made, data, tmp_path, capsys):
 def test_a_service_that_runs_is_left_alone(made, data):
     before = contents(data)
     with (
-        claimed(data / "operator"),
+        claim_folder(data / "operator"),
         pytest.raises(UsageError, match="another service keeps its data in"),
     ):
-        put_back(data, "operator", made[0] / "operator", now)
+        restore(data, "operator", made[0] / "operator", now)
     assert contents(data) == before
 
 
@@ -321,11 +321,11 @@ def test_a_store_of_another_version_is_not_opened(tmp_path, layout, said):
 
 def test_the_store_that_was_there_stays_beside_it(made, data):
     store = store_file(data, "operator")
-    first = put_back(data, "operator", made[0] / "operator", now)
+    first = restore(data, "operator", made[0] / "operator", now)
     assert first.aside == store.with_name("operator.sqlite.before-restore-20270115T080000Z")
     assert key_ids(store) == ["11", "22"]
     assert key_ids(first.aside) == ["11", "22", "33"]
-    second = put_back(data, "operator", made[0] / "operator", now)
+    second = restore(data, "operator", made[0] / "operator", now)
     assert second.aside == first.aside.with_name(f"{first.aside.name}-2")
     for path in (store, first.aside, second.aside):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -339,7 +339,7 @@ def test_the_store_that_was_there_stays_beside_it(made, data):
 def test_it_is_put_back_where_nothing_is(made, data):
     shutil.rmtree(data / "operator")
     shutil.copy(data / "gateway/operator.link", data / "link")
-    assert put_back(data, "operator", made[0] / "operator", now).aside is None
+    assert restore(data, "operator", made[0] / "operator", now).aside is None
     assert key_ids(store_file(data, "operator")) == ["11", "22"]
 
 
@@ -348,7 +348,7 @@ def test_a_damaged_store_makes_room(made, data, log):
     store = store_file(data, "operator")
     store.write_bytes(b"SQLite format 3\0" + bytes(5000))
     store.with_name("operator.sqlite-wal").write_bytes(log)
-    aside = put_back(data, "operator", made[0] / "operator", now).aside
+    aside = restore(data, "operator", made[0] / "operator", now).aside
     assert key_ids(store) == ["11", "22"]
     assert aside.read_bytes().startswith(b"SQLite format 3\0\0\0")
     kept = aside.with_name(f"{aside.name}-wal")
@@ -372,7 +372,7 @@ def test_what_a_killed_service_had_written_last_is_kept(made, data):
         shutil.copytree(data, data.with_name("killed"))
     data = data.with_name("killed")
     assert (data / "operator/operator.sqlite-wal").stat().st_size
-    aside = put_back(data, "operator", made[0] / "operator", now).aside
+    aside = restore(data, "operator", made[0] / "operator", now).aside
     assert key_ids(store_file(data, "operator")) == ["11", "22"]
     with closing(sqlite3.connect(aside)) as database:
         rows = database.execute("SELECT suspended FROM shares WHERE key_id = '44'").fetchall()
@@ -385,7 +385,7 @@ def test_a_log_of_writes_that_has_lost_its_store_is_not_taken_for_the_new_ones(m
     assert log
     store.unlink()
     store.with_name("operator.sqlite-wal").write_bytes(log)
-    assert put_back(data, "operator", made[0] / "operator", now).aside is None
+    assert restore(data, "operator", made[0] / "operator", now).aside is None
     assert key_ids(store) == ["11", "22"]
 
 
@@ -400,7 +400,7 @@ def test_a_store_that_somebody_reads_stays(made, data):
             writing.commit()
             before = {path.name for path in store.parent.iterdir()}
             with pytest.raises(UsageError, match="another process reads it"):
-                put_back(data, "operator", made[0] / "operator", now)
+                restore(data, "operator", made[0] / "operator", now)
             assert {path.name for path in store.parent.iterdir()} == before
     assert set(key_ids(store, "suspended FROM shares")) == {"caught"}
 
@@ -410,7 +410,7 @@ def test_tokens_of_before_hold_no_more(made, data):
     store = store_file(data, "gateway")
     with closing(Registry(store)) as registry:
         key = registry.signing_key()
-    put_back(data, "gateway", made[0] / "gateway", now)
+    restore(data, "gateway", made[0] / "gateway", now)
     with closing(Registry(store)) as registry:
         assert registry.signing_key() != key
     assert key.encode() not in store.read_bytes()
@@ -454,7 +454,7 @@ def test_a_crash_at_any_point_leaves_the_old_or_the_new_whole(made, data):
     path = store_file(there, "operator")
 
     def work():
-        put_back(there, "operator", made[0] / "operator", now)
+        restore(there, "operator", made[0] / "operator", now)
 
     for n in range(1, 100):
         shutil.copytree(data, there)
@@ -482,5 +482,5 @@ def test_a_disk_that_fails_leaves_everything_as_it_was(made, data, monkeypatch, 
     with monkeypatch.context() as patch:
         patch.setattr(os, name, fail)
         with pytest.raises(UsageError, match=r"Input/output error$"):
-            put_back(data, "operator", made[0] / "operator", now)
+            restore(data, "operator", made[0] / "operator", now)
     assert contents(data) == before

@@ -14,7 +14,7 @@ from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node.metrics import probes
 from mpcsim.service.rpc import wire
 from mpcsim.service.storage import database as databases
-from mpcsim.service.storage.database import Database, StoreFailed, StoreTrouble
+from mpcsim.service.storage.database import Database, StoreFailed, StoreProblem
 from tests.helpers.gateway import Client, Failed, live, reopen, shares_of
 from tests.service.operations.conftest import alter_store
 
@@ -55,7 +55,7 @@ def read_only(database):
     database._writer.execute("PRAGMA query_only = OFF")
 
 
-TROUBLES = {locked: StoreTrouble.LOCKED, read_only: StoreTrouble.READ_ONLY}
+TROUBLES = {locked: StoreProblem.LOCKED, read_only: StoreProblem.READ_ONLY}
 
 
 def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path):
@@ -73,7 +73,7 @@ def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path):
                 assert node.store.pending_suspensions == bad
                 found = node.store.find(key_id)
                 assert (found.suspended, found.share) == ("cheated", b"what is kept")
-                assert node.store.suspended(9) == [key_id]
+                assert node.store.suspended_key_ids(9) == [key_id]
                 assert bool((await ready.look())["store"]) == bad
                 with pytest.raises(Refused, match="suspended at the operator: cheated"):
                     node._shares.usable_share(found.user_id, key_id)
@@ -88,16 +88,16 @@ def test_room_is_kept_for_what_must_be_written(tmp_path):
     def change():
         tried.append(reserve.exists())
         if reserve.exists() or len(tried) > 2:
-            raise StoreFailed(reserve, StoreTrouble.FULL)
+            raise StoreFailed(reserve, StoreProblem.FULL)
 
     with closing(database):
         reserve = tmp_path / "x.sqlite-reserve"
         database.hold_reserve()
         assert reserve.stat().st_blocks * 512 >= databases.RESERVE
-        database.urgently(change)
+        database.write_urgently(change)
         assert tried == [True, False]
         with pytest.raises(StoreFailed):
-            database.urgently(change)
+            database.write_urgently(change)
 
 
 @pytest.mark.few(2)
@@ -141,11 +141,11 @@ def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(tmp_pat
             while (response := await sign_up()).is_success:
                 pass
             assert response.status_code == 503
-            assert response.json() == {"error": f"gateway.sqlite: {StoreTrouble.FULL.value}"}
+            assert response.json() == {"error": f"gateway.sqlite: {StoreProblem.FULL.value}"}
         assert (await sign_up()).status_code == 201
 
     live(tmp_path, work)
-    assert f"v3/signup: {tmp_path}/gateway/gateway.sqlite: {StoreTrouble.FULL.value}" in caplog.text
+    assert f"v3/signup: {tmp_path}/gateway/gateway.sqlite: {StoreProblem.FULL.value}" in caplog.text
 
 
 def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
@@ -160,7 +160,7 @@ def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
         database._reader = databases._connect(store)
         with pytest.raises(Failed) as failed:
             await client.sign(share)
-        said = {"error": f"operator.sqlite: {StoreTrouble.DAMAGED.value}", "party": OPERATOR}
+        said = {"error": f"operator.sqlite: {StoreProblem.DAMAGED.value}", "party": OPERATOR}
         assert (failed.value.status, failed.value.response.json()) == (503, said)
         await client.sign(share, signer=INSTITUTION)
 

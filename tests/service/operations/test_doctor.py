@@ -16,7 +16,7 @@ from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.doctor import Doctor
 from mpcsim.service.operations.rotation import replace_lost_seal_key
-from mpcsim.service.rpc.statements import SealKeyStatement, SignedTestimony
+from mpcsim.service.rpc.statements import SealKeyStatement, SignedReconciliationStatement
 from mpcsim.service.storage.database import REGISTRY
 from tests.helpers.gateway import Client, delivered, live, nodes_alone, reopen
 from tests.helpers.tiers import fast_few
@@ -35,7 +35,7 @@ def found(links, folder, *, user=None, names=None, repair=False):
     with closing(Registry(store_file(folder, REGISTRY))) as registry:
         doctor = Doctor(registry, links, rng=SystemRng(), pause_s=0)
         looked = [each.finding for each in asyncio.run(work())]
-    return {each.username or each.user_id: each for each in looked}, doctor.unheard
+    return {each.username or each.user_id: each for each in looked}, doctor.unavailable
 
 
 def examined(links, folder, **options):
@@ -137,7 +137,7 @@ class Liar:
         if verb != "testify" or not self._times:
             return reply
         self._times -= 1
-        said = SignedTestimony.from_bytes(reply)
+        said = SignedReconciliationStatement.from_bytes(reply)
         if self._change is not None:
             said = self._change(said)
         if self._identity is not None:
@@ -165,7 +165,7 @@ def test_what_a_node_has_not_signed_counts_for_nothing(house, party, change):
 def test_a_node_of_another_identity_is_told_and_repairs_nothing(house, past, party):
     past.put(house, gateway="old")
     with nodes_alone(house) as links:
-        links[party].port = Liar(links[party].port, identity=Identity.fresh(SystemRng()))
+        links[party].port = Liar(links[party].port, identity=Identity.generate(SystemRng()))
         before = examined(links, house)
         assert {*map(tuple, before.values())} == {("stranger",)}
         assert examined(links, house, repair=True) == before

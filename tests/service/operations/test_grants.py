@@ -8,9 +8,20 @@ import pytest
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.errors import Refused
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    DropShare,
+    GetActivationState,
+    ListShares,
+)
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import Ask, Drop, End, ListHoldings
-from mpcsim.service.rpc.statements import Abort, Attest, SignedRecord, Testify, Vote
+from mpcsim.service.rpc.statements import (
+    Abort,
+    GetAttestation,
+    GetReconciliationStatement,
+    SignedRecord,
+    Vote,
+)
 from mpcsim.service.vault import SecretStore
 from tests.helpers import gateway as kit
 from tests.helpers.gateway import give_key, seal, with_gateway
@@ -77,15 +88,17 @@ def about_shares(gateway, party, user_id, curve):
     signature = other._context.identity.sign(Vote(record, head, 0))
     vote = SignedRecord(record, {other.me: head}, {other.me: signature}, {other.me: 0})
     return {
-        "holdings": ListHoldings(""),
-        "standing": Ask(user_id, curve),
+        "holdings": ListShares(""),
+        "standing": GetActivationState(user_id, curve),
         "activate": signed,
-        "abort": End(abort, vote),
-        "drop": Drop(abort, other._context.identity.sign(abort)),
-        "attest": Attest(),
+        "abort": AbortEpoch(abort, vote),
+        "drop": DropShare(abort, other._context.identity.sign(abort)),
+        "attest": GetAttestation(),
         "hear": other._attestations.make_statement(),
-        "testify": Testify(user_id, curve, bytes(16)),
-        "merge": other._reconciliation.make_statement(Testify(user_id, curve, boot)),
+        "testify": GetReconciliationStatement(user_id, curve, bytes(16)),
+        "merge": other._reconciliation.make_statement(
+            GetReconciliationStatement(user_id, curve, boot)
+        ),
     }
 
 
@@ -114,7 +127,7 @@ async def test_what_mpc_nodes_have_been_shown_is_of_no_further_use(gateway, clie
                 assert refusal(node, asked, grant, body) == (401, said)
     assert kit.shares_of(gateway) == before
     key_id = share.record.epoch.hex()
-    key_token = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
+    key_token = gateway.issuer.issue_key(await client.user_id(), "alice", key_id, 60)
     await kit.Client(client.http, key_token).check_works(share)
     await client.check_works(share)
     shown = b"".join(grant + body for _, _, grant, body in requests)
@@ -153,7 +166,7 @@ async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, cl
         "open": wire.OpenHalf(epoch, kit.REPLY_KEY, halves[OPERATOR], proof),
         "sign": client.begin_sign(share)[1],
         "presigned": await presigned(client, share, store) if verb == "presigned" else None,
-        "suspend": wire.SuspendKey(wire.Occasion(user_id, epoch, session_id), bytes(61)),
+        "suspend": wire.SuspendKey(wire.AbortedSession(user_id, epoch, session_id), bytes(61)),
         "generate": wire.Generate(session_id, "secp256k1", ()),
         "recover": wire.Recover(session_id, "ed25519"),
         "exchange": wire.Exchange(session_id, ()),

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from mpcsim.carrier import GATEWAY
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.link_transport import GATEWAY
 from mpcsim.service.operations import open_gateway
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, drop, noise, partition
@@ -93,13 +93,16 @@ def test_the_first_exchange_over_a_cold_connection_pays_the_handshakes():
             took = []
             for _ in range(2):
                 with closing(network.exchange(asking, asked)) as exchange:
-                    took += [await took_ms(exchange.go(1000)), await took_ms(exchange.come(1000))]
+                    took += [
+                        await took_ms(exchange.send_request(1000)),
+                        await took_ms(exchange.receive_reply(1000)),
+                    ]
             assert took == pytest.approx([one_way_ms * k for k in (5, 1, 1, 1)], abs=0.01)
             with (
                 closing(network.exchange(asking, asked)) as one,
                 closing(network.exchange(asking, asked)) as other,
             ):
-                took = [await took_ms(exchange.go(1000)) for exchange in (one, other)]
+                took = [await took_ms(exchange.send_request(1000)) for exchange in (one, other)]
             assert took == pytest.approx([one_way_ms, 5 * one_way_ms], abs=0.01)
 
     virtual.run(work())
@@ -118,11 +121,13 @@ def test_an_exchange_that_was_given_up_holds_nobody_up_for_ever():
                 pytest.raises(TimeoutError),
             ):
                 async with asyncio.timeout(0.005):
-                    await exchange.go(1000)
+                    await exchange.send_request(1000)
 
         async def patient():
             with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
-                return await took_ms(exchange.go(1000)), await took_ms(exchange.come(1000))
+                return await took_ms(exchange.send_request(1000)), await took_ms(
+                    exchange.receive_reply(1000)
+                )
 
         _, took = await asyncio.gather(impatient(), patient())
         assert took == pytest.approx((20, 10), abs=0.01)
@@ -140,8 +145,8 @@ def test_more_exchanges_than_there_is_room_for(http, expected_ms):
 
         async def one():
             with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
-                await exchange.go(1000)
-                await exchange.come(1000)
+                await exchange.send_request(1000)
+                await exchange.receive_reply(1000)
 
         began = network.now_ms()
         await asyncio.gather(*(one() for _ in range(100)))
@@ -164,11 +169,11 @@ def test_a_body_in_many_pieces_arrives_as_far_as_it_is_sent(http):
                 raise EOFError
 
         with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
-            for carried in (exchange.going(body()), exchange.coming(body())):
+            for carried in (exchange.stream_request(body()), exchange.stream_reply(body())):
                 assert b"".join([piece async for piece in carried]) == b"".join(pieces)
         heard = []
         with closing(network.exchange(CLIENT, GATEWAY)) as exchange, pytest.raises(EOFError):
-            async for piece in exchange.going(body(breaks=True)):
+            async for piece in exchange.stream_request(body(breaks=True)):
                 heard.append(piece)
         assert b"".join(heard) == b"".join(pieces)
 

@@ -13,8 +13,8 @@ import pytest
 from mpcsim.errors import MpcError
 from mpcsim.service.mpc_node.events import EMPTY
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
-from mpcsim.service.operations.backups import back_up, put_back
-from mpcsim.service.operations.data_folder import claimed, store_file
+from mpcsim.service.operations.backups import back_up, restore
+from mpcsim.service.operations.data_folder import claim_folder, store_file
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import Deployment
 
@@ -47,7 +47,7 @@ class History:
         self.store.join(Deployment("d" * 32, ROLE))
 
     def _open(self):
-        with claimed(self.data / ROLE):
+        with claim_folder(self.data / ROLE):
             self.store = ShareStore(store_file(self.data, ROLE), lambda: NOW)
         self.store.drop_orphans()
 
@@ -55,7 +55,7 @@ class History:
         return os.urandom(self.random.choice([600, 16_000, 60_000]))
 
     def make(self):
-        key_id, active = f"{next(self.names):064x}", self.store.active("u", "ed25519")
+        key_id, active = f"{next(self.names):064x}", self.store.active_share("u", "ed25519")
         self.shares[key_id] = share = self.share()
         replaced = active and active.key_id
         made = StoredShare(key_id, "u", "ed25519", b"key", share, "prepared", predecessor=replaced)
@@ -74,7 +74,7 @@ class History:
         self.store.drop("u", "ed25519", key_id)
 
     def suspend(self):
-        if active := self.store.active("u", "ed25519"):
+        if active := self.store.active_share("u", "ed25519"):
             self.shares[f"kept {next(self.names)}"] = kept = self.share()
             self.store.suspend(active.key_id, "why", kept)
 
@@ -122,7 +122,7 @@ class History:
         self.read_no_more()
         self.store.close()
         try:
-            put_back(self.data, ROLE, backup, lambda: NOW)
+            restore(self.data, ROLE, backup, lambda: NOW)
             (aside,) = (self.data / ROLE).glob("*.before-restore-*")
             aside.unlink()
             shutil.copy(backup, self.data / ROLE / f".{ROLE}.sqlite.x.part")

@@ -11,7 +11,7 @@ import pytest
 from mpcsim.cli import main
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import OPERATOR
-from mpcsim.service.operations.data_folder import claimed, link_file, prepare
+from mpcsim.service.operations.data_folder import claim_folder, link_file, prepare
 from mpcsim.service.operations.supervisor import free_port
 from tests.helpers.processes import PATIENCE_S, PORTS, descendants, left, serve, until
 
@@ -103,7 +103,7 @@ def test_links_from_the_command_line(tmp_path, capsys):
         assert link_file(tmp_path, "gateway", OPERATOR).exists()
         assert not (tmp_path / "institution").exists()
     assert main(["link", "institution", "--data", str(tmp_path)]) == 0
-    with claimed(tmp_path / "gateway"):  # there is nothing left to do
+    with claim_folder(tmp_path / "gateway"):  # there is nothing left to do
         prepare(tmp_path, SystemRng())
     with pytest.raises(SystemExit):
         main(["link", "client"])

@@ -13,9 +13,9 @@ from mpcsim.service.errors import Unmerged
 from mpcsim.service.gateway.activation import attestations
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.operations.backups import back_up, put_back
+from mpcsim.service.operations.backups import back_up, restore
 from mpcsim.service.operations.data_folder import store_file
-from mpcsim.service.rpc.statements import Held, SignedRecord, Vote
+from mpcsim.service.rpc.statements import HeldShare, SignedRecord, Vote
 from tests.helpers.gateway import Failed, Stuck, cheating, live
 from tests.service.gateway.test_cheating import bad_offer, malformed_frost
 from tests.service.mpc_node.test_restored import brought, forged, merge
@@ -52,7 +52,7 @@ class Place:
 
     def restore(self, name, *parts, **options):
         for part in parts or ("operator",):
-            put_back(self.data, part, self.folder / f"{part} {name}", self.now, **options)
+            restore(self.data, part, self.folder / f"{part} {name}", self.now, **options)
 
     def states(self):
         """Of the shares in the MPC nodes' files."""
@@ -185,7 +185,7 @@ def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(pl
             SignedRecord(of_another, heads, votes, numbers),
             SignedRecord(alien, heads, alien_votes, numbers),
         ):
-            active = Held(held.epoch, held.public_key, held.number, bad)
+            active = HeldShare(held.epoch, held.public_key, held.number, bad)
             with pytest.raises(Unmerged, match="does not know its share of this key"):
                 merge(gateway, forged(true, other._context.identity, active=active))
             assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]

@@ -18,10 +18,10 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.errors import Refused, unreachable
+from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.gateway.activation import suspensions
 from mpcsim.service.gateway.registry import Registry
-from mpcsim.service.operations.backups import PARTS, back_up, put_back
+from mpcsim.service.operations.backups import PARTS, back_up, restore
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.doctor import Doctor
 from mpcsim.service.storage.database import REGISTRY, Database
@@ -200,7 +200,7 @@ class History:
                     if part is not None:
                         self.backup(part)
                     part = None
-                    raise unreachable(party)
+                    raise node_unreachable(party)
                 return await originals[party](verb, *rest)
 
             return handle
@@ -234,7 +234,7 @@ class History:
         """Restore a backup; where the store is that was there."""
         clients = {name: self.client(name) for name, _ in dict(self.known())}
         await self.stop()
-        aside = put_back(self.data, part, path, time.time).aside
+        aside = restore(self.data, part, path, time.time).aside
         with nodes_alone(self.data) as links:  # before a gateway has seen to anything
             for at, key in self.keys.items():
                 if at[0] in clients:

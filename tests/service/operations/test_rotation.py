@@ -105,7 +105,7 @@ def test_tokens_of_both_keys_hold_until_the_old_ones_have_expired(tmp_path):
             assert old_pem.splitlines()[1].encode() not in path.read_bytes()
 
         user_id = service.user().get("/v3/wallet/user").json()["user_id"]
-        forged = TokenIssuer(old_pem, service.now).access(user_id, "alice", 10_000)
+        forged = TokenIssuer(old_pem, service.now).issue_access(user_id, "alice", 10_000)
         service.sign(share, forged)  # who has stolen the key can use it for as long as it counts
         service.wait(18)
         service.sign(share, old)
@@ -278,7 +278,7 @@ def test_a_change_of_a_link_that_cannot_be(tmp_path):
         with pytest.raises(UsageError, match=r"0 to 604800 \(a week\)"):
             rotation.rotate_link(tmp_path, OPERATOR, RNG, grace_s=grace_s)
     whole = ends(tmp_path, OPERATOR)
-    for stranger in (LinkSecret.fresh(RNG), LinkSecret.fresh(RNG, whole[0].deployment)):
+    for stranger in (LinkSecret.generate(RNG), LinkSecret.generate(RNG, whole[0].deployment)):
         data_folder.write_link(tmp_path, REGISTRY, OPERATOR, stranger)
         with pytest.raises(UsageError, match="do not fit"):
             rotation.rotate_link(tmp_path, OPERATOR, RNG)
@@ -310,7 +310,7 @@ def test_on_the_command_line(folder, capsys):
 
 
 def test_the_file_of_a_link():
-    secret = LinkSecret.fresh(RNG)
+    secret = LinkSecret.generate(RNG)
     old = f"{secret.deployment} {secret.keys.key.hex()}\n"
     assert secret.to_text() == old  # as it always was
     assert LinkSecret.from_text(old) == secret
@@ -330,14 +330,14 @@ def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, folder, caplog):
             data_folder.link_file(folder, role, OPERATOR) for role in (REGISTRY, ROLES[OPERATOR])
         ]
         kept = [path.read_text() for path in paths]
-        for text in ("nothing", LinkSecret.fresh(RNG).to_text(), None):
+        for text in ("nothing", LinkSecret.generate(RNG).to_text(), None):
             for path in paths:
                 path.unlink(missing_ok=True)
                 if text is not None:
                     path.write_text(text)
             service.wait(2)
             service.sign(made[1])
-        assert caplog.text.count("what it said before stays in use") == 6
+        assert caplog.text.count("the keys in use stay") == 6
         assert "damaged" in caplog.text
         assert "of another deployment" in caplog.text
         for path, text in zip(paths, kept, strict=True):
@@ -346,7 +346,10 @@ def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, folder, caplog):
         caplog.set_level("INFO")
         service.wait(2)
         service.sign(made[1])
-        assert all(f"{path}: it says something else now" in caplog.messages for path in paths)
+        assert all(
+            f"{path}: its keys have changed and are used from now on" in caplog.messages
+            for path in paths
+        )
 
 
 # ---------------------------------------------------------------------- a lost seal key

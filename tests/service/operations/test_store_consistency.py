@@ -18,7 +18,7 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.store_consistency import Inconsistency, KnownKey, inconsistency_of
 from mpcsim.service.operations.data_folder import store_file
-from mpcsim.service.rpc.standing import ACTIVE, Holding
+from mpcsim.service.rpc.activation_messages import ACTIVE, ShareInfo
 from mpcsim.service.storage.database import Database
 from tests.helpers.gateway import Client, reopen, shares_of
 from tests.helpers.tiers import fast_few
@@ -222,7 +222,7 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
 
 @pytest.mark.parametrize("older", MPC_NODES)
 def test_of_shares_of_one_key_that_nobody_has_registered_the_older_is_named(older):
-    shares = {p: [Holding("", "u", "ed25519", b"", ACTIVE, int(p != older))] for p in MPC_NODES}
+    shares = {p: [ShareInfo("", "u", "ed25519", b"", ACTIVE, int(p != older))] for p in MPC_NODES}
     text = f"the {ROLES[older]} holds an older share of this key, and it is not registered"
     assert inconsistency_of(KnownKey(None, shares), frozenset()) == Inconsistency(
         text, (file("gateway"), file(ROLES[older]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from mpcsim.service.operations.serving import ErrorBoundary
-from mpcsim.service.process.listening import MOST_LINES, ConnectionLimits, Connections
+from mpcsim.service.process.http_limits import MOST_LINES, ConnectionLimits, Connections
 from tests.helpers.tiers import examples
 
 LIMITS = ConnectionLimits(header_bytes=1024)

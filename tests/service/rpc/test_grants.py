@@ -6,13 +6,13 @@ from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.rpc import grants
 from mpcsim.service.rpc.grants import (
-    AnotherBoot,
     GrantIssuer,
     GrantReader,
     GrantRefused,
     Keyring,
     LinkKeys,
     Scope,
+    StaleGrant,
 )
 
 KEY, BOOT = bytes(range(32)), b"b" * 16
@@ -129,7 +129,7 @@ def test_clocks_may_differ_by_less_than_a_minute():
 
 def test_a_grant_from_before_a_start_is_told_from_others():
     ends = Ends()
-    ends.refused(ends.issue(boot=b"B" * 16), "before this MPC node's last start", AnotherBoot)
+    ends.refused(ends.issue(boot=b"B" * 16), "before this MPC node's last start", StaleGrant)
 
 
 def test_a_grant_is_good_at_one_mpc_node():

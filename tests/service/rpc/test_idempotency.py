@@ -8,19 +8,19 @@ from starlette.datastructures import Headers
 
 from mpcsim.errors import UsageError
 from mpcsim.service.rpc import wire
-from mpcsim.service.web.idempotency import Name
+from mpcsim.service.web.idempotency import CallName
 from tests.helpers.gateway import Client, open_with
 
 
 def read(verb, *fields):
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in fields]
-    return Name.read(Headers(raw=raw), verb)
+    return CallName.from_headers(Headers(raw=raw), verb)
 
 
 @pytest.mark.parametrize("verb", ["generate", "recover"])
 @pytest.mark.parametrize("text", ["a", "x" * 255, ' "quoted" ~', "0"])
 def test_a_name_is_read_as_it_was_written(verb, text):
-    name = Name(text, verb)
+    name = CallName(text, verb)
     assert read(verb, *name.headers().items()) == name
     assert read(verb, ("Idempotency-Key", text)) == name
     assert read(verb) is None
@@ -28,7 +28,9 @@ def test_a_name_is_read_as_it_was_written(verb, text):
 
 
 def test_a_generation_may_go_on_as_a_recovery():
-    assert read("recover", *Name("a", "generate").headers().items()) == Name("a", "generate")
+    assert read("recover", *CallName("a", "generate").headers().items()) == CallName(
+        "a", "generate"
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,8 +41,12 @@ def test_a_generation_may_go_on_as_a_recovery():
             for text in ("", "x" * 256, "\xe9", "a\tb", "a\n", "\x7f")
         ),
         ("recover", [("Idempotency-Key", "a"), ("Idempotency-Key", "a")], "Idempotency-Key: not"),
-        ("generate", Name("a", "recover").headers().items(), "Idempotency-Verb: not generate"),
-        ("recover", Name("a", "sign").headers().items(), "Idempotency-Verb: not recover or gen"),
+        ("generate", CallName("a", "recover").headers().items(), "Idempotency-Verb: not generate"),
+        (
+            "recover",
+            CallName("a", "sign").headers().items(),
+            "Idempotency-Verb: not recover or gen",
+        ),
     ],
 )
 def test_what_is_none_is_refused(verb, fields, why):

@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from mpcsim.service.web import log_files
-from mpcsim.service.web.log_files import LogFile, ToLogFile
+from mpcsim.service.web.log_files import LogFile, LogFileHandler
 from mpcsim.service.web.logs import JsonLines
 from tests.helpers.processes import until
 
@@ -128,11 +128,11 @@ def test_a_full_disk(tmp_path, opened, caplog, monkeypatch):
 
 def test_records_with_whose_they_are_and_requests_only_once(tmp_path, opened):
     file = opened(tmp_path, "gateway")
-    handler, logger = ToLogFile(file, JsonLines("gateway")), logging.getLogger("test of files")
+    handler, logger = LogFileHandler(file, JsonLines("gateway")), logging.getLogger("test of files")
     logger.addHandler(handler)
     try:
         logger.warning("first\nsecond")
-        logger.warning("no", extra={ToLogFile.NOT_IN_FILES: True})
+        logger.warning("no", extra={LogFileHandler.NOT_IN_FILES: True})
     finally:
         logger.removeHandler(handler)
     file.flush()

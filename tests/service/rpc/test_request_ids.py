@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from mpcsim.service.process.request_id import HEADER, IN_SCOPE
 from mpcsim.service.web.logs import TextLines
-from mpcsim.service.web.request_ids import RequestIds, current
+from mpcsim.service.web.request_ids import RequestIds, current_request_id
 from mpcsim.service.web.threads import in_thread
 
 
@@ -39,7 +39,7 @@ def test_tasks_and_threads_have_it_and_others_have_theirs(log):
         await asyncio.sleep(0)
         await in_thread(logger.warning, "in a thread of %s", request.url.path)
         await asyncio.create_task(asyncio.to_thread(logger.warning, "of %s", request.url.path))
-        return PlainTextResponse(current() or "")
+        return PlainTextResponse(current_request_id() or "")
 
     async def work():
         async with client(RequestIds(Starlette(routes=[Route("/{number}", handle)]))) as http:
@@ -59,17 +59,17 @@ def test_a_name_is_put_back():
     """An application that is called in its caller's task leaves the caller's name alone."""
 
     async def inner(request: Request) -> PlainTextResponse:
-        return PlainTextResponse(current() or "")
+        return PlainTextResponse(current_request_id() or "")
 
     async def outer(request: Request) -> PlainTextResponse:
         async with client(RequestIds(Starlette(routes=[Route("/", inner)]))) as http:
             answer = await http.get("/", headers={HEADER: "inner"})
-        return PlainTextResponse(f"{answer.text} {current()}")
+        return PlainTextResponse(f"{answer.text} {current_request_id()}")
 
     async def work():
         async with client(RequestIds(Starlette(routes=[Route("/", outer)]))) as http:
             assert (await http.get("/", headers={HEADER: "outer"})).text == "inner outer"
-        assert current() is None
+        assert current_request_id() is None
 
     asyncio.run(work())
 
@@ -77,8 +77,8 @@ def test_a_name_is_put_back():
 @pytest.mark.parametrize("name", ["", "x" * 65, "with space", "new\tline", 'quo"te', "[x]", "a/b"])
 def test_names_that_are_not_taken(name):
     async def handle(request: Request) -> PlainTextResponse:
-        assert request.scope[IN_SCOPE].decode() == current()
-        return PlainTextResponse(current() or "")
+        assert request.scope[IN_SCOPE].decode() == current_request_id()
+        return PlainTextResponse(current_request_id() or "")
 
     async def work():
         async with client(RequestIds(Starlette(routes=[Route("/", handle)]))) as http:

@@ -15,9 +15,9 @@ from mpcsim.service.rpc.statements import (
     RecordError,
     SignedRecord,
     Vote,
-    genuine,
+    is_authentic,
+    is_signed_by,
     shares_hash,
-    signed_by,
 )
 
 KEY_25519 = keys("ed25519")[1].public_key.encode()
@@ -37,24 +37,24 @@ def signed(record=RECORD, parties=MPC_NODES):
 def test_a_signature_is_of_one_identity_and_one_statement():
     abort = Abort("alice", "ed25519", b"E" * 32)
     signature = IDENTITIES[OPERATOR].sign(abort)
-    assert signed_by(PUBLIC[OPERATOR], abort, signature)
-    assert not signed_by(PUBLIC[INSTITUTION], abort, signature)
-    assert not signed_by(PUBLIC[OPERATOR], replace(abort, epoch=b"F" * 32), signature)
+    assert is_signed_by(PUBLIC[OPERATOR], abort, signature)
+    assert not is_signed_by(PUBLIC[INSTITUTION], abort, signature)
+    assert not is_signed_by(PUBLIC[OPERATOR], replace(abort, epoch=b"F" * 32), signature)
     for none in (b"", b"no identity", PUBLIC[OPERATOR] + b"\0"):
-        assert not signed_by(none, abort, signature)
+        assert not is_signed_by(none, abort, signature)
 
 
 @pytest.mark.parametrize("cut", [0, 63, 65])
 def test_no_byte_moves_from_a_signature_to_what_is_signed(cut):
     digest = Abort("alice", "ed25519", b"E" * 32).digest()
     whole = IDENTITIES[OPERATOR].sign(Abort("alice", "ed25519", b"E" * 32)) + digest
-    assert genuine(PUBLIC[OPERATOR], whole[64:], whole[:64])
-    assert not genuine(PUBLIC[OPERATOR], whole[cut:], whole[:cut])
+    assert is_authentic(PUBLIC[OPERATOR], whole[64:], whole[:64])
+    assert not is_authentic(PUBLIC[OPERATOR], whole[cut:], whole[:cut])
 
 
 def test_a_record_says_which_public_shares_are_meant():
-    assert RECORD.names(b"record")
-    assert not RECORD.names(b"another record")
+    assert RECORD.matches_shares(b"record")
+    assert not RECORD.matches_shares(b"another record")
 
 
 def test_what_a_record_says_of_a_chain_code_is_signed():
@@ -79,9 +79,9 @@ def test_children_are_those_of_the_key_in_the_record():
         PUBLIC,
         chain_code=public.chain_code,
     )
-    assert record.extended() == public.extended()
+    assert record.extended_key() == public.extended_key()
     with pytest.raises(UsageError, match="ed25519 keys have no chain code"):
-        replace(record, curve_name="ed25519", public_key=KEY_25519).extended()
+        replace(record, curve_name="ed25519", public_key=KEY_25519).extended_key()
 
 
 def test_a_record_with_both_votes_is_proof():

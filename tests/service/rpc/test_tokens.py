@@ -56,7 +56,7 @@ PAYLOAD = {
     "iat": NOW,
     "exp": NOW + 60,
 }
-TOKEN = ISSUER.access("u1", "alice", 60)
+TOKEN = ISSUER.issue_access("u1", "alice", 60)
 
 
 def verifier(audience="gateway", clock=None, jwks=None):
@@ -92,7 +92,7 @@ def assembled(header, payload=None, sign=lambda data: b""):
 # --- good tokens --------------------------------------------------------------------------------
 
 
-KEY_TOKEN = ISSUER.key("u1", "alice", KEY_ID, 60)
+KEY_TOKEN = ISSUER.issue_key("u1", "alice", KEY_ID, 60)
 
 
 @pytest.mark.parametrize("audience", ["gateway", "node", "operator", "institution", "", "gateways"])
@@ -111,9 +111,9 @@ def test_who_takes_which_token(audience):
 
 def test_a_key_token_is_refused_where_access_is_asked_for():
     claims = verifier("gateway").verify(TOKEN)
-    assert claims.access_only() == claims
+    assert claims.require_access() == claims
     with pytest.raises(TokenError, match="JWT_INVALID"):
-        verifier("gateway").verify(KEY_TOKEN).access_only()
+        verifier("gateway").verify(KEY_TOKEN).require_access()
 
 
 BOTH = {"keys": [*ISSUER.jwks()["keys"], *OTHER.jwks()["keys"]]}
@@ -250,7 +250,7 @@ def test_a_huge_token_is_refused_unread():
         raise AssertionError("the token was read")
 
     checking = verifier()
-    checking._check_signature = checking._signed = unread
+    checking._check_signature = checking._verify_signature = unread
     for token in ("a" * (MAX_TOKEN_CHARS + 1), TOKEN + "A" * 10_000_000):
         with pytest.raises(TokenError, match="longer than any"):
             checking.verify(token)
@@ -341,7 +341,7 @@ def test_a_remembered_token_still_expires_and_still_begins():
 @pytest.mark.parametrize("lifetime_s", [0, -1, float("nan"), float("inf")])
 def test_a_lifetime_that_is_none_is_refused(lifetime_s):
     with pytest.raises(UsageError, match="lifetime_s"):
-        ISSUER.access("u1", "alice", lifetime_s)
+        ISSUER.issue_access("u1", "alice", lifetime_s)
 
 
 # --- remembering --------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_a_signature_is_checked_once_and_a_failure_every_time(checks):
 def test_only_so_many_tokens_are_remembered(checks, monkeypatch):
     monkeypatch.setattr(tokens, "REMEMBERED_TOKENS", 4)
     checking = verifier()
-    made = [ISSUER.access(f"u{i}", "alice", 60) for i in range(6)]
+    made = [ISSUER.issue_access(f"u{i}", "alice", 60) for i in range(6)]
     for token in made:
         checking.verify(token)
     assert [checking.verify(token).user_id for token in reversed(made)] == [
@@ -465,7 +465,7 @@ def test_other_keys_in_the_set_verify_nothing(rsa_key):
 @pytest.mark.parametrize("key_id", ["", KEY_ID[:-1], KEY_ID + "a", KEY_ID.upper(), KEY_ID + "\n"])
 def test_a_key_token_needs_a_key_id(key_id):
     with pytest.raises(UsageError, match="key_id"):
-        ISSUER.key("u1", "alice", key_id, 60)
+        ISSUER.issue_key("u1", "alice", key_id, 60)
 
 
 # --- the Authorization header -------------------------------------------------------------------
@@ -492,11 +492,11 @@ def test_not_a_bearer(header, code):
 
 def test_genuine_looks_at_the_signature_and_not_at_the_time():
     old = verifier("gateway", lambda: NOW + 1e6)
-    assert old.genuine(TOKEN).username == "alice"
+    assert old.verify_ignoring_times(TOKEN).username == "alice"
     with pytest.raises(TokenError):
-        old.genuine(TOKEN[:-4])
+        old.verify_ignoring_times(TOKEN[:-4])
     with pytest.raises(TokenError, match="longer"):
-        old.genuine("x" * (MAX_TOKEN_CHARS + 1))
+        old.verify_ignoring_times("x" * (MAX_TOKEN_CHARS + 1))
 
 
 def test_a_key_that_ends_verifies_nothing_from_then_on():
@@ -504,7 +504,7 @@ def test_a_key_that_ends_verifies_nothing_from_then_on():
     jwks = ISSUER.jwks()
     jwks["keys"][0]["exp"] = int(clock.now) + 100
     verifying = verifier(jwks=jwks, clock=clock)
-    short, long = (ISSUER.access("u1", "alice", lifetime_s) for lifetime_s in (50, 5000))
+    short, long = (ISSUER.issue_access("u1", "alice", lifetime_s) for lifetime_s in (50, 5000))
     assert verifying.verify(short).expires_at < verifying.verify(long).expires_at
     assert verifying.verify(long).expires_at == jwks["keys"][0]["exp"]
     clock.now += 99

@@ -15,7 +15,7 @@ from mpcsim.service.web.transport import (
     HttpTransport,
     Limits,
     Reply,
-    TooLarge,
+    ReplyTooLarge,
 )
 
 LOOPBACK = "127.0.0.1"
@@ -184,9 +184,9 @@ def test_answers_that_are_too_long(chunked):
     head += b"transfer-encoding: chunked" if chunked else b"content-length: 2001"
 
     async def test(transport: HttpTransport, server: Server) -> None:
-        with pytest.raises(TooLarge):
+        with pytest.raises(ReplyTooLarge):
             await transport.request("GET", "/", token=None)
-        with pytest.raises(TooLarge):
+        with pytest.raises(ReplyTooLarge):
             await transport.request("GET", "/", token=None)
         assert server.connections == 2  # the rest of the first answer is nobody's
 
@@ -196,7 +196,7 @@ def test_answers_that_are_too_long(chunked):
         assert got == long
 
     async def too_long(transport: HttpTransport, server: Server) -> None:
-        with pytest.raises(TooLarge):
+        with pytest.raises(ReplyTooLarge):
             await streamed(transport, server)
 
     answer = raw(head + b"\r\n\r\n" + (packed if chunked else long))
@@ -336,5 +336,5 @@ def test_limits_in_process(bound, fits):
     if fits:
         assert asyncio.run(asking).body == b"x" * 11
     else:
-        with pytest.raises(TooLarge):
+        with pytest.raises(ReplyTooLarge):
             asyncio.run(asking)

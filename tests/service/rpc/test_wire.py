@@ -7,7 +7,7 @@ import pytest
 
 from mpcsim.crypto.encoding import NO_CONTEXT, U8, Bytes, Message, Reader, Seq, Text
 from mpcsim.errors import InternalError, InvalidEncoding
-from mpcsim.service.rpc import standing, statements, wire
+from mpcsim.service.rpc import activation_messages, statements, wire
 from tests.helpers.repo import ROOT
 
 REVIEWED = ROOT / "tests/service/rpc/wire_bodies.txt"
@@ -15,7 +15,7 @@ REVIEWED = ROOT / "tests/service/rpc/wire_bodies.txt"
 
 def messages():
     """Every type of message that the wire modules define, by name."""
-    for module in (wire, standing, statements):
+    for module in (wire, activation_messages, statements):
         for name, kind in sorted(vars(module).items()):
             is_message = isinstance(kind, type) and issubclass(kind, Message) and kind.CODECS
             if is_message and kind.__module__ == module.__name__:

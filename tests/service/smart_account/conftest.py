@@ -141,7 +141,7 @@ def anvil_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def embedded() -> World:
     """The chain in this process, the same in every run."""
-    return world("embedded", setup.embedded(rng=SeededRng("embedded chain")))
+    return world("embedded", setup.over_embedded_chain(rng=SeededRng("embedded chain")))
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,7 @@ def test_the_bound_words_hash_to_the_digest(flow):
 @pytest.mark.parametrize("name", SIGNED)
 def test_one_field_is_altered_and_no_other(flow, name):
     for operation in (flow.operation, flow.operation.with_values({"paymaster_and_data": b""})):
-        changed = anatomy.altered(operation, name)
+        changed = anatomy.alter_field(operation, name)
         ((differs, mine, theirs),) = changed.differences(operation)
         assert differs == name
         # It is well-formed: a request may carry it.

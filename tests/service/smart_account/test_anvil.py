@@ -78,7 +78,7 @@ def test_a_closed_chain_has_no_process(chain):
 
 
 def test_a_service_goes_on_with_an_empty_chain(new_plain_owner):
-    service = setup.in_own_process(rng=SeededRng("service on anvil"))
+    service = setup.over_own_process(rng=SeededRng("service on anvil"))
     try:
         owner = new_plain_owner("owner on anvil")
         client = SmartAccountClient(ServiceTransport(service))
@@ -88,7 +88,7 @@ def test_a_service_goes_on_with_an_empty_chain(new_plain_owner):
         until(lambda: service.chain._process.poll() is not None)
         with pytest.raises(NoContract):
             service.answer(Endpoint.NONCE, {"address": owner.address})
-        renewed = service.renewed()  # with what has been spent, since it may have been begun often
+        renewed = service.renew()  # with what has been spent, since it may have been begun often
         assert renewed._budget._spent == service._budget._spent != {}
         assert renewed._gas_budget._spent == service._gas_budget._spent != {}
         assert renewed._gas_budget.wei == anvil.GAS_OF_USER

@@ -70,12 +70,12 @@ def test_signing_is_done_once_and_with_65_bytes(embedded, owner):
         embedded.client.step(flow, owner.sign)
     assert str(flow.next()[1]) == f"owner signature over 0x{flow.message_hash.hex()}"
     with pytest.raises(UsageError, match="no answer is due"):
-        flow.answered({})
+        flow.take_answer({})
     with pytest.raises(UsageError, match="a signature of 64 bytes"):
         embedded.client.step(flow, lambda message_hash: bytes(64))
     embedded.client.run(flow, owner.sign)
     with pytest.raises(UsageError, match="nothing is left to do"):
-        flow.signed(bytes(65))
+        flow.take_signature(bytes(65))
 
 
 class Liar:

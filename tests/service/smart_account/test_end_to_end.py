@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mpcsim.service.smart_account.chain import contracts
-from mpcsim.service.smart_account.client.anatomy import altered, refusal
+from mpcsim.service.smart_account.client.anatomy import alter_field, refusal_reason
 from mpcsim.service.smart_account.client.client import RequestRefused
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import Refused
@@ -75,16 +75,16 @@ def test_a_tampered_field_is_refused_by_the_contracts_themselves(on, owner, spon
     for name, value in flow.operation.items():
         if name == "signature" or (not value and name == "paymaster_and_data"):
             continue
-        changed = altered(flow.operation, name)
+        changed = alter_field(flow.operation, name)
         code = CODES.get(name, "AA24|AA34")
         with pytest.raises(Refused, match=code):
             on.service._bundle(changed)
-        assert re.match(code, refusal(on.service, changed))
+        assert re.match(code, refusal_reason(on.service, changed))
         assert on.state(account) == before, name
-    assert refusal(on.service, flow.operation) is None
+    assert refusal_reason(on.service, flow.operation) is None
     on.service.bundler.wait(on.service._bundle(flow.operation))
     assert on.nonce(account) == 1
-    assert refusal(on.service, flow.operation) is not None
+    assert refusal_reason(on.service, flow.operation) is not None
 
 
 def test_the_signature_over_the_bare_digest_is_not_enough(on, owner):

@@ -72,7 +72,7 @@ def test_nothing_is_drawn_or_listed_before_it_is_known(embedded, owner):
     for show, why in [
         (figures.digest_anatomy, "digest is not known yet"),
         (lambda flow: flow.operation, "not known yet: sender, nonce"),
-        (lambda flow: flow.signed(bytes(65)), f"due, but: .*: GET .*{owner.address}"),
+        (lambda flow: flow.take_signature(bytes(65)), f"due, but: .*: GET .*{owner.address}"),
         (tables.receipt_view, "in no block yet"),
         (lambda flow: tables.events_view(flow, {}), "in no block yet"),
         (lambda flow: figures.gas_chart({"pending": flow}), "in no block yet"),

@@ -16,7 +16,7 @@ from mpcsim.service.smart_account.api.http import (
     REQUESTS_OF_USER,
     RETRY_AFTER_S,
     TooManyRequests,
-    UserPlaces,
+    UserQueues,
     routes,
 )
 from mpcsim.service.smart_account.client import client as clients
@@ -201,10 +201,10 @@ def test_answers_of_others_on_the_way(status, body, says):
 
 
 async def test_a_user_has_so_many_places_and_takes_nobody_elses():
-    places, leave, inside = UserPlaces(), asyncio.Event(), Counter()
+    places, leave, inside = UserQueues(), asyncio.Event(), Counter()
 
     async def ask(user):
-        async with places.place(user):
+        async with places.hold(user):
             inside[user] += 1
             await leave.wait()
 

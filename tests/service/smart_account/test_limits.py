@@ -93,7 +93,7 @@ def test_what_is_given_back_can_be_spent_again():
 )
 def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change, new_plain_owner):
     """What is lost stays taken; an operation that pays for its transaction costs nothing."""
-    service = setup.embedded(rng=SeededRng("a bundler's losses"))
+    service = setup.over_embedded_chain(rng=SeededRng("a bundler's losses"))
     client, owner = SmartAccountClient(ServiceTransport(service)), new_plain_owner("an owner")
 
     def operation():
@@ -111,7 +111,7 @@ def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change,
 
 def test_what_a_chain_of_our_own_remembers_of_a_day_is_bounded_by_user(new_plain_owner):
     """By the gas that was used: all that is kept of a transaction has cost some."""
-    service = setup.embedded(rng=SeededRng("a chain's memory"))
+    service = setup.over_embedded_chain(rng=SeededRng("a chain's memory"))
     client, owner = SmartAccountClient(ServiceTransport(service)), new_plain_owner("an owner")
 
     def operation():

@@ -313,7 +313,7 @@ def test_sending_twice_is_refused(on, owner):
 
 def test_a_sponsorship_expires(owner):
     now = [1_800_000_000.0]
-    service = setup.embedded(rng=SeededRng("expiry"), clock=lambda: now[0])
+    service = setup.over_embedded_chain(rng=SeededRng("expiry"), clock=lambda: now[0])
     now[0] += 100
     assert service.chain.timestamp() == now[0]
     body = sponsored_by(service, owner)
@@ -407,7 +407,7 @@ def test_an_operation_is_sent_once_however_often_at_once(on, owner):
 
 def test_a_turn_to_send_is_not_waited_for_without_end(embedded, monkeypatch):
     monkeypatch.setattr(transactions, "TURN_S", 0.05)
-    with embedded.service.bundler.turn(), ThreadPoolExecutor(1) as pool:
+    with embedded.service.bundler.exclusive(), ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(embedded.service.bundler.pay, SOMEBODY, 1)
         with pytest.raises(errors.ChainTimeout, match="other transactions are still waiting"):
             waiting.result(30)

@@ -23,7 +23,7 @@ from mpcsim.service.vault import halves, sealing
 from tests.helpers.tiers import examples
 
 CHEAP = vault.Argon2Cost(operations=1, memory_kib=8)
-SECRETS = {j: vault.SealKey.fresh(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
+SECRETS = {j: vault.SealKey.generate(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
 NODE_KEYS = {j: secret.public for j, secret in SECRETS.items()}
 AUTH_KEYS = {j: SeededRng(f"authentication key of node {j}").bytes(32) for j in MPC_NODES}
 IDENTITIES = {j: SeededRng(f"identity of node {j}").bytes(32) for j in MPC_NODES}
@@ -611,7 +611,7 @@ def test_a_failed_combine_is_wiped(monkeypatch):
 def test_a_reply_key_prepares_for_the_nodes_it_is_told_of():
     store = made()[1]
     reply = vault.ReplyKey(SystemRng())
-    strangers = {j: vault.SealKey.fresh(SystemRng()).public for j in MPC_NODES}
+    strangers = {j: vault.SealKey.generate(SystemRng()).public for j in MPC_NODES}
     reply.prepare(strangers)  # the nodes' keys have changed since, perhaps
     reply.prepare(NODE_KEYS)
     wrapped = rewrapped(store, reply)

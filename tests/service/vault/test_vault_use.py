@@ -11,17 +11,17 @@ from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
 from mpcsim.protocols import reshare
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.service.vault import SigningRequest, VaultUse, hashes
+from mpcsim.service.vault import SigningRequest, VaultUse, sha256_each
 
 KEY = bytes(range(32))
 EPOCH, BOOT, REPLY_KEY, SESSION = (bytes([n]) * 32 for n in (1, 2, 3, 4))
-OPENING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY)
+OPENING = VaultUse.for_opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY)
 SIGNED = SigningRequest(OPERATOR, SESSION, b"what is signed")
-FIRST = hashes((b"first", b"second"))
-SIGNING = VaultUse.signing(EPOCH, "user-7", BOOT[:16], SIGNED, FIRST)
-PRESIGNED = VaultUse.presigned(EPOCH, "user-7", BOOT[:16], REPLY_KEY, b"what of it")
-PRESIGNING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, presignatures=5)
-ALLOWING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, using=b"what of it")
+FIRST = sha256_each((b"first", b"second"))
+SIGNING = VaultUse.for_signing(EPOCH, "user-7", BOOT[:16], SIGNED, FIRST)
+PRESIGNED = VaultUse.for_presigned(EPOCH, "user-7", BOOT[:16], REPLY_KEY, b"what of it")
+PRESIGNING = VaultUse.for_opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, presignatures=5)
+ALLOWING = VaultUse.for_opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, using=b"what of it")
 NONE = b"\0\0\0\0"
 
 
@@ -60,12 +60,12 @@ def test_recomputed_by_others():
 def test_everything_is_bound(use):
     """Each of its fields is, too (``test_bindings``)."""
     mac = use.mac(KEY)
-    assert use.authenticated(KEY, mac)
-    assert not use._replace(verb="generate").authenticated(KEY, mac)
+    assert use.is_authenticated_by(KEY, mac)
+    assert not use._replace(verb="generate").is_authenticated_by(KEY, mac)
     for i in range(32):
-        assert not use.authenticated(KEY, mac[:i] + bytes([mac[i] ^ 1]) + mac[i + 1 :])
-        assert not use.authenticated(KEY, mac[:i])
-        assert not use.authenticated(KEY[:i] + bytes([KEY[i] ^ 1]) + KEY[i + 1 :], mac)
+        assert not use.is_authenticated_by(KEY, mac[:i] + bytes([mac[i] ^ 1]) + mac[i + 1 :])
+        assert not use.is_authenticated_by(KEY, mac[:i])
+        assert not use.is_authenticated_by(KEY[:i] + bytes([KEY[i] ^ 1]) + KEY[i + 1 :], mac)
 
 
 def test_a_resharing_makes_new_keys():

@@ -41,7 +41,7 @@ def through(size, one, other, *, stream, key=0):
     [name] = other._numbers
     for later, total in heard[1:]:
         other.run(later)
-        other.traffic.more(name, later, total - there)
+        other.traffic.extend(name, later, total - there)
         there = total
     other.run(number=second)
     return one.done[number], other.done[second]

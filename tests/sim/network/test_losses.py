@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott, described, mean_loss
+from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott, describe_loss, mean_loss
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.traffic import Traffic
 from mpcsim.sim.network.transport import Connection, Draws, Transfer
-from mpcsim.sim.replay import MessageGraph, Packet, Step
+from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 from mpcsim.sim.run.compute import Declared
 
 ONE, TWO = PartyId(1), PartyId(2)
@@ -43,7 +43,7 @@ def said(traffic: Traffic, *sizes: int, source: str = "a") -> list[Transfer]:
     while len(found) < len(numbers):
         arrival = traffic.advance(0.0, math.inf)
         assert arrival is not None
-        found[arrival.number] = traffic.finish(arrival.number)
+        found[arrival.number] = traffic.take_transfer(arrival.number)
     return [found[number] for number in numbers]
 
 
@@ -60,8 +60,8 @@ def test_the_long_run() -> None:
     loss = GilbertElliott(0.01, 0.25, 0.5, 0.001)
     assert loss.bad_share == pytest.approx(1 / 26)
     assert loss.mean == mean_loss(loss) == pytest.approx(1 / 26 * 0.5 + 25 / 26 * 0.001)
-    assert described(loss) == "2.02% in bursts of 4"
-    assert described(0.02) == "2.00%"
+    assert describe_loss(loss) == "2.02% in bursts of 4"
+    assert describe_loss(0.02) == "2.00%"
 
 
 def test_by_mean_and_length() -> None:
@@ -101,7 +101,7 @@ def graph(messages: int) -> MessageGraph:
     """So many small messages, one after the other."""
     steps = [Step(ONE, "toy", n + 1, "say", (), (n,)) for n in range(messages)]
     hears = [Step(TWO, "toy", n + 1, "hear", (n,), ()) for n in range(messages)]
-    packets = tuple(Packet("Word", ONE, TWO, 100, n) for n in range(messages))
+    packets = tuple(GraphMessage("Word", ONE, TWO, 100, n) for n in range(messages))
     return MessageGraph("words", (*steps, *hears), packets)
 
 
@@ -193,7 +193,7 @@ def test_a_link_that_is_bad_for_a_while() -> None:
     loss, samples = TimedGilbertElliott(300.0, 100.0), 20_000
     assert (loss.bad_share, loss.mean) == (0.25, 0.25)
     assert loss == TimedGilbertElliott.of(0.25, burst_ms=100.0)
-    assert described(loss) == "25.00% in bursts of 100 ms"
+    assert describe_loss(loss) == "25.00% in bursts of 100 ms"
     two = Connection(overhead_bytes=0, pool=2)
     network = row(two, mbit_per_s=math.inf, loss=loss, back_loss=0.0)
     for apart in (0.0, 30.0, 100.0, 250.0):  # less than the time-out

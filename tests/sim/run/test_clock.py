@@ -23,9 +23,9 @@ from mpcsim.sim.run.realtime import clock
 from mpcsim.sim.run.realtime.clock import (
     BUSY_ROUNDS,
     Deadlock,
-    NoSockets,
-    TimeStandsStill,
+    SocketsUnsupported,
     VirtualLoop,
+    VirtualTimeStuck,
     run,
 )
 
@@ -175,7 +175,7 @@ def test_a_job_that_waits_for_a_timer_is_given_up() -> None:
         asyncio.get_running_loop().call_later(1, over.set)
         await asyncio.to_thread(over.wait)
 
-    with impatient() as runner, pytest.raises(TimeStandsStill, match=r"at work for 0\.2 s"):
+    with impatient() as runner, pytest.raises(VirtualTimeStuck, match=r"at work for 0\.2 s"):
         try:
             runner.run(story())
         finally:
@@ -185,7 +185,7 @@ def test_a_job_that_waits_for_a_timer_is_given_up() -> None:
 def test_other_threads_wake_the_loop_and_may_be_told_of(loop: VirtualLoop) -> None:
     async def story() -> float:
         limiter = anyio.to_thread.current_default_thread_limiter()
-        loop.also_busy = lambda: limiter.borrowed_tokens > 0
+        loop.has_external_work = lambda: limiter.borrowed_tokens > 0
         alarm = asyncio.create_task(asyncio.sleep(1))
         await anyio.to_thread.run_sync(time.sleep, 0.02)
         return now() + 10 * alarm.done()
@@ -200,10 +200,10 @@ def test_other_threads_whose_result_is_here_are_not_waited_for() -> None:
         for _ in range(BUSY_ROUNDS):
             await asyncio.sleep(0)
         # Its result is taken, and the threads are idle again, in the round that is due now.
-        loop.also_busy = lambda: True
+        loop.has_external_work = lambda: True
         for _ in range(20):
             await asyncio.sleep(0)
-        loop.also_busy = lambda: False
+        loop.has_external_work = lambda: False
 
     with impatient() as runner:  # if it waited, it would give up
         runner.run(story())
@@ -319,7 +319,7 @@ def test_polling_for_time_to_pass_is_an_error(monkeypatch: pytest.MonkeyPatch) -
         while now() < 1:
             await asyncio.sleep(0)
 
-    with pytest.raises(TimeStandsStill, match="2000 rounds"):
+    with pytest.raises(VirtualTimeStuck, match="2000 rounds"):
         run(story())
     run(story(), cpu_factor=100)  # there, polling takes time
 
@@ -343,15 +343,15 @@ def test_sockets_and_pipes_are_refused(caplog: pytest.LogCaptureFixture) -> None
                 transport.close()
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        with pytest.raises(NoSockets):
+        with pytest.raises(SocketsUnsupported):
             run(connect(listening.getsockname()))
-        with pytest.raises(NoSockets, match="no sockets"):
+        with pytest.raises(SocketsUnsupported, match="no sockets"):
             run(serve(listening))
     reading, writing = os.pipe()
-    with pytest.raises(NoSockets):
+    with pytest.raises(SocketsUnsupported):
         run(read(reading))
     os.close(writing)
-    assert "NoSockets" in caplog.text
+    assert "SocketsUnsupported" in caplog.text
 
 
 def test_some_computing_is_free() -> None:

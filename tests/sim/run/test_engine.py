@@ -17,7 +17,7 @@ from mpcsim.protocols.local_run import LocalRun
 from mpcsim.sim.network.latency import LogNormal, Uniform
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.run.adversary import Adversary, deviating, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind, deviating_party
 from mpcsim.sim.run.compute import Compute, Declared, Free, calibrate
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Crash, Effect, MessageFault, delay, drop, duplicate, partition
@@ -232,7 +232,7 @@ def shifted(message):
 
 def test_aborted() -> None:
     s = session("dkg-ed25519")
-    cheat = partial(Adversary, tamper=on("Deal", shifted, to={1}))
+    cheat = partial(Adversary, tamper=alter_kind("Deal", shifted, to={1}))
     trace = virtual(s, corrupt={2: cheat})
     assert trace.verdict is Verdict.ABORTED
     assert trace.aborted.reason is Reason.SHARE_INCONSISTENT
@@ -287,7 +287,7 @@ def test_rushing_sees_the_others_first() -> None:
             seen.append(set(party.inbox.received(type(message))))
             return message
 
-        return Adversary(party, on("Reveal", steer), hold={"Reveal"})
+        return Adversary(party, alter_kind("Reveal", steer), hold={"Reveal"})
 
     trace = virtual(s, corrupt={2: cheat})
     assert seen == [{1, 3}] * 2
@@ -309,7 +309,7 @@ def test_cheating_from_the_inside() -> None:
         changed = replace(share, **{scalar: value + value.group.scalar(1)})
         return replace(turn, broadcast=changed)
 
-    trace = virtual(s, corrupt={2: lambda party: deviating(party, 2, other_nonce)})
+    trace = virtual(s, corrupt={2: lambda party: deviating_party(party, 2, other_nonce)})
     assert trace.outcomes[1].reason is Reason.SIGNATURE_SHARE_INVALID
     assert trace.outcomes[1].culprits == {2}
     assert trace.reproducible
@@ -318,16 +318,16 @@ def test_cheating_from_the_inside() -> None:
 def test_misspelt_attacks_are_refused() -> None:
     party = session("frost-2").party(1)
     with pytest.raises(UsageError, match=r"tamper: .*no message 'Comitments'.*Commitments"):
-        Adversary(party, on("Comitments", shifted))
+        Adversary(party, alter_kind("Comitments", shifted))
     with pytest.raises(UsageError, match=r"hold: .*no message 'Share'"):
         Adversary(party, hold={"Share"})
     with pytest.raises(UsageError, match="after names party 7"):
         Adversary(party, hold={"Commitments"}, after={7})
     with pytest.raises(UsageError, match="rounds 1 to 3, no 4"):
-        deviating(party, 4, lambda original, view, keep, inbox: original(view, keep, inbox))
+        deviating_party(party, 4, lambda original, view, keep, inbox: original(view, keep, inbox))
     party.start()
     with pytest.raises(UsageError, match="not started"):
-        deviating(party, 1, lambda original, view, keep, inbox: original(view, keep, inbox))
+        deviating_party(party, 1, lambda original, view, keep, inbox: original(view, keep, inbox))
 
 
 @pytest.mark.parametrize("after", range(6))
@@ -344,7 +344,7 @@ def test_a_cheater_that_crashes_cheats_again(after: int) -> None:
             resend_ms=200.0,
         )
 
-    trace = came_back(120.0, tamper=on("Deal", shifted, to={1}))
+    trace = came_back(120.0, tamper=alter_kind("Deal", shifted, to={1}))
     assert trace.verdict is Verdict.ABORTED
     assert trace.aborted.reason is Reason.SHARE_INCONSISTENT
     assert trace.aborted.culprits == {2}
@@ -357,7 +357,7 @@ def test_what_wraps_a_party_and_crashes_must_come_back() -> None:
             self.party, self.me = party, party.me
 
     shells = [Shell(party) for party in session("frost-2").parties()]
-    with pytest.raises(UsageError, match="rejoin"):
+    with pytest.raises(UsageError, match="replace_party"):
         VirtualRun(shells, mesh(session("frost-2")), faults=[Crash(1)])
 
 
@@ -518,7 +518,7 @@ def test_who_has_ended_answers_who_asks_and_nobody_else() -> None:
 def test_an_abort_reaches_everyone_in_the_end() -> None:
     """The notice is lost once; party 3 asks again, and the party that gave up answers."""
     s = session("dkg-ed25519")
-    cheat = partial(Adversary, tamper=on("Deal", shifted, to={1}))
+    cheat = partial(Adversary, tamper=alter_kind("Deal", shifted, to={1}))
     faults = [drop("Deal", sender=2, receiver=3), drop("AbortNotice", receiver=3, nth=1)]
     plain = virtual(s, corrupt={2: cheat}, faults=faults)
     assert isinstance(plain.outcomes[3], Waiting)
@@ -579,7 +579,7 @@ class Schedule:
     def __call__(self, key, direction) -> Draws:
         self.turn += 1
         time = self.times[self.turn % len(self.times)]
-        return Draws(time, time, int(time * 1e6) if direction.lossy else 0)
+        return Draws(time, time, int(time * 1e6) if direction.is_lossy else 0)
 
 
 small = st.sampled_from(
@@ -629,7 +629,7 @@ def test_any_faults_and_a_cheater(make, plan, times, data) -> None:
     cheater = data.draw(st.sampled_from(s.members))
     spoil = data.draw(st.sampled_from([sends.kind for _, sends in s.definition.kinds()]))
     replacement = data.draw(st.sampled_from([None, b"", b"garbage", []]))
-    cheat = partial(Adversary, tamper=on(spoil, lambda message: replacement))
+    cheat = partial(Adversary, tamper=alter_kind(spoil, lambda message: replacement))
     trace = virtual(
         s,
         JITTER,

@@ -251,8 +251,8 @@ class Wrapped:
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
         return self._receive(self.party, sender, data)
 
-    def waiting(self) -> Waiting | None:
-        return self.party.waiting()
+    def waiting_state(self) -> Waiting | None:
+        return self.party.waiting_state()
 
 
 @pytest.mark.parametrize("inside", [False, True], ids=["script", "notebook"])

@@ -12,8 +12,8 @@ from mpcsim.sim import Network, Simulation, Trace, Verdict
 from mpcsim.sim.run.faults import Crash, delay, duplicate
 from mpcsim.sim.traces.causes import sequential_delays
 from mpcsim.sim.traces.critical_path import critical_path
-from mpcsim.sim.traces.flight import PARTS, flight
 from mpcsim.sim.traces.frame import FRAME_COLUMNS, to_frame
+from mpcsim.sim.traces.message_segments import PARTS, message_segments
 from mpcsim.sim.traces.summary import summary
 from mpcsim.sim.traces.waits import party_waits
 from tests.helpers.traces import NAMES, Fixed, simulation, star, trace
@@ -80,7 +80,7 @@ def test_a_flight_adds_up(name: str) -> None:
     found = trace(name)
     for message in found.messages:
         if message.received_ms is not None:
-            parts = [ms for hop in flight(found, message) for ms in hop.parts.values()]
+            parts = [ms for hop in message_segments(found, message) for ms in hop.parts.values()]
             took = message.received_ms - message.sent_ms
             assert math.fsum(parts) == pytest.approx(took, abs=1e-6)
 

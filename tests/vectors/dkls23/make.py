@@ -281,7 +281,7 @@ def ecdsa_case(kernel: Kernel, k: int, signers: tuple[int, int], path: tuple[int
 
     record = shares[signers[0]].record
     pair = shares[signers[0]].peers[party_ids(signers)[1]]
-    signing_key, tau = record.at(path)
+    signing_key, tau = record.derive(path)
     transcript = kept[signers[0]][AfterOffer].transcript
     case = {
         "scheme": OtParameters(k=k).identifier,

@@ -1,4 +1,4 @@
-"""Attacks by the gateway in what it answers: MPC nodes, keys and records of its own; and with the
+"""Attacks by the gateway's answers: MPC nodes, keys and records of its own; and with the
 database."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells import outside
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.rogue_service import RogueService
 from mpcsim.attacks.service.table import Goal
 from mpcsim.service.rpc.statements import SignedRecord
@@ -29,7 +29,7 @@ from mpcsim.service.rpc.statements import SignedRecord
 
 
 def own_nodes_at_generate(env: AttackEnvironment) -> Finding:
-    """The gateway plays both MPC nodes when the user generates a key."""
+    """Play both MPC nodes, as the gateway, while the user generates a key."""
     proxy, alice = env.intercept_gateway(), env.user()
     rogue = RogueService(env, proxy, alice)
     alice.generate()
@@ -39,8 +39,8 @@ def own_nodes_at_generate(env: AttackEnvironment) -> Finding:
 
 
 def first_messages_at_generate(env: AttackEnvironment) -> Finding:
-    """The same, but the gateway says truly who the MPC nodes are: their first messages, which
-    nothing seals yet, are those of others."""
+    """Play both MPC nodes at generation, but show the true identities: only the first messages,
+    which nothing seals yet, are of others."""
     proxy, alice = env.intercept_gateway(), env.user()
     rogue = RogueService(env, proxy, alice, introduced=False)
     alice.generate()
@@ -50,7 +50,7 @@ def first_messages_at_generate(env: AttackEnvironment) -> Finding:
 
 
 def own_nodes_at_recover(env: AttackEnvironment) -> Finding:
-    """The gateway plays both MPC nodes when the user recovers: a key of its own."""
+    """Play both MPC nodes while the user recovers: a key of the gateway's own."""
     proxy, alice = env.intercept_gateway(), env.user()
     alice.generate()
     rogue = RogueService(env, proxy, alice)
@@ -61,8 +61,8 @@ def own_nodes_at_recover(env: AttackEnvironment) -> Finding:
 
 
 def own_nodes_later(env: AttackEnvironment) -> Finding:
-    """Honest when the key was made; plays both MPC nodes when the user uses it, and the REST node
-    has been started anew meanwhile."""
+    """Play both MPC nodes when the user signs, after an honest generation and a restart of the REST
+    node."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     env.restart_node()
@@ -73,8 +73,8 @@ def own_nodes_later(env: AttackEnvironment) -> Finding:
 
 
 def own_wallet_later(env: AttackEnvironment) -> Finding:
-    """The same when the user looks at its wallet, which takes no strings: but it has stored its
-    public key, and compares."""
+    """Play both MPC nodes when the user reads its wallet, which takes no strings; but the user has
+    stored its public key, and compares."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     env.restart_node()
@@ -95,8 +95,8 @@ def own_wallet_later(env: AttackEnvironment) -> Finding:
 
 
 def another_public_key(env: AttackEnvironment) -> Finding:
-    """The gateway answers with a public key of its own wherever the user's is asked for, and puts
-    it into the record with both MPC nodes' signatures."""
+    """Answer with a public key of the gateway's own wherever the user's is asked for, and put it
+    into the record with both MPC nodes' signatures."""
     proxy, alice, mallory = env.intercept_gateway(), env.user(), env.user("mallory")
     key, other = alice.generate(), mallory.generate()
     mine, theirs = (bytes.fromhex(each["public_key"][2:]) for each in (other, key))
@@ -124,7 +124,7 @@ def another_public_key(env: AttackEnvironment) -> Finding:
 
 
 def another_chain_code(env: AttackEnvironment) -> Finding:
-    """The user asks for an address to be paid at, and gets one whose key nobody has shares of."""
+    """Answer a user that asks for an address with one whose key nobody has shares of."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate("secp256k1")
     true = alice.child(key, "m/7")
@@ -149,8 +149,8 @@ def another_chain_code(env: AttackEnvironment) -> Finding:
 
 
 def older_epochs_record(env: AttackEnvironment) -> Finding:
-    """After a recovery the gateway answers with the record from before it, so that the retired
-    strings pass for the present ones."""
+    """Answer with the record from before a recovery, so that the retired strings pass for the
+    present ones."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     alice.ask("key")
@@ -167,7 +167,7 @@ def older_epochs_record(env: AttackEnvironment) -> Finding:
 
 
 def another_users_record(env: AttackEnvironment) -> Finding:
-    """The gateway answers with another user's key, record and all."""
+    """Answer with another user's key and record."""
     proxy, alice, mallory = env.intercept_gateway(), env.user(), env.user("mallory")
     alice.generate()
     other = mallory.generate()
@@ -192,7 +192,7 @@ def another_users_record(env: AttackEnvironment) -> Finding:
 
 
 def stored_public_key(env: AttackEnvironment) -> Finding:
-    """The public key that the caller's backend has stored is replaced by the attacker's."""
+    """Replace the public key that the caller's backend has stored by the attacker's."""
     alice, mallory = env.user(), env.user("mallory")
     key, other = alice.generate(), mallory.generate()
     key["public_key"] = other["public_key"]
@@ -206,7 +206,7 @@ K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
 PINNED, UNPINNED, LATE = "gateway", "gateway, not pinned", "gateway, corrupt when made"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own at generate",
         cells=((PINNED, K), (PINNED, W)),
         name="plays both MPC nodes while the user generates a key",
@@ -216,14 +216,14 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_IDENTITIES),
         covers=("substituted identities", "substituted first messages"),
     ),
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own at generate, identities not known",
         cells=((LATE, K), (LATE, W)),
         name="plays both MPC nodes while the user generates a key",
         run=own_nodes_at_generate,
         pinned=False,
     ),
-    Entry(
+    ServiceAttack(
         id="first messages of others at generate",
         cells=((PINNED, K), (PINNED, W)),
         name="plays both MPC nodes with their true identities shown",
@@ -233,7 +233,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.UNSIGNED_MAIL, weakened_builds.ANY_RECORD),
         covers=("substituted first messages",),
     ),
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own at recover",
         cells=((PINNED, K), (PINNED, W)),
         name="plays both MPC nodes while the user recovers",
@@ -243,14 +243,14 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_IDENTITIES),
         covers=("substituted identities",),
     ),
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own at recover, identities not known",
         cells=((LATE, W),),
         name="plays both MPC nodes while the user recovers",
         run=own_nodes_at_recover,
         pinned=False,
     ),
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own later",
         cells=((UNPINNED, K),),
         name="plays both MPC nodes when the user signs",
@@ -261,7 +261,7 @@ ENTRIES = (
         pinned=False,
         covers=("substituted identities",),
     ),
-    Entry(
+    ServiceAttack(
         id="a wallet of its own later",
         cells=((UNPINNED, W),),
         name="plays both MPC nodes when the user looks at its wallet",
@@ -274,7 +274,7 @@ ENTRIES = (
         pinned=False,
         covers=("substituted identities",),
     ),
-    Entry(
+    ServiceAttack(
         id="another public key",
         cells=((PINNED, W), (UNPINNED, W)),
         name="answers with another public key wherever the user's is asked for",
@@ -284,7 +284,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
         covers=("substituted records",),
     ),
-    Entry(
+    ServiceAttack(
         id="another chain code",
         cells=((PINNED, X), (UNPINNED, X)),
         name="answers with another chain code where a child key is asked for",
@@ -294,7 +294,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
         covers=("substituted chain codes",),
     ),
-    Entry(
+    ServiceAttack(
         id="another user's record",
         cells=((PINNED, W), (UNPINNED, W)),
         name="answers with the key and record of another user",
@@ -304,7 +304,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
         covers=("substituted records: another user's",),
     ),
-    Entry(
+    ServiceAttack(
         id="an older epoch's record",
         cells=((PINNED, X), (UNPINNED, X)),
         name="answers with the record from before a recovery",
@@ -313,7 +313,7 @@ ENTRIES = (
         says="no such key",
         covers=("substituted records: an older epoch's",),
     ),
-    Entry(
+    ServiceAttack(
         id="what passes the gateway",
         cells=((LATE, P), ("gateway + mpc node", P)),
         name="searches everything it is sent for something to try passwords on",
@@ -322,19 +322,19 @@ ENTRIES = (
         says="in nothing that passes",
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="issued token and stolen strings",
         cells=(("gateway + database", K),),
         name="signs as the user, with a token of its own issue",
         run=outside.open_with_token,
     ),
-    Entry(
+    ServiceAttack(
         id="the stored public key",
         cells=(("gateway + database", W),),
         name="replaces the public key that the backend has stored",
         run=stored_public_key,
     ),
-    Entry(
+    ServiceAttack(
         id="issued token and the vault",
         cells=(("gateway + database", P),),
         name="opens the vault, and tries passwords on what was in it",

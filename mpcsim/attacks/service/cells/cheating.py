@@ -1,9 +1,9 @@
-"""An operator that cheats in signing: the client's long-lived choices, one guess a session.
+"""Attacks by an operator that cheats in signing: guesses at the client's long-lived choice bits.
 
-Of every second session the client's check fails. What the attacker needs is that the user's key is
-used again after that: in as many sessions as Delta has bits, the operator knows Delta, and with it
-the client's share (``mpcsim.attacks.gallery.ot``). So whoever gets a *second* failed check out of
-one epoch has won.
+The client's check fails in every second session. The attacker needs the user's key to be used again
+after that: in as many sessions as Delta has bits, the operator learns Delta, and with it the
+client's share (``mpcsim.attacks.gallery.ot``). So an attack succeeds if it causes a *second* failed
+check in one epoch.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mpcsim.attacks.service import weakened_builds
 from mpcsim.attacks.service.attack_environment import CURVE, WAY_S, AttackEnvironment, Strings, User
 from mpcsim.attacks.service.builds import Part, ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.hostile import Call, InterceptingProxy
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
@@ -28,34 +28,34 @@ from mpcsim.protocols.engine import Party, RoundOutput
 from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.wire import SIGNING_S
-from mpcsim.sim.run.adversary import deviating
+from mpcsim.sim.run.adversary import deviating_party
 from node.errors import ApiError
 
 SESSIONS = 60
-"""Enough for two failed checks: fewer happen in one case of 10^16."""
+"""Number of sessions: enough for two failed checks; fewer happen in one case of 10^16."""
 SHORT_S = 10.0
 """Lifetime of a token in whose last call the operator cheats."""
 
 HOUR_MS = 3_600_000
 AWAY_S = 1.0
-"""From the gateway to callers who are far away."""
+"""Delay from the gateway to callers who are far away."""
 MANY = 12
-"""Sessions whose tags somebody keeps."""
+"""Number of sessions whose tags the attacker keeps."""
 
 Sign = Callable[[Strings], bytes]
 
 
 def corrupt_signer(env: AttackEnvironment, bits: Iterator[int] | None = None) -> None:
-    """From now on the operator guesses at one more bit of Delta in each session.
+    """Make the operator guess at one more bit of Delta in each session.
 
     Args:
-        bits: those not yet guessed at.
+        bits: bits not yet guessed at.
     """
     node = env.node(OPERATOR)
     honest, guess = node._signing.signer, bits or iter(range(SESSIONS))
 
     def signer(share: Any, *arguments: Any) -> Party[Any, Any]:
-        craft = ot.guessing(next(guess))
+        craft = ot.guess_delta_bit(next(guess))
 
         def offering(original: Callable[..., RoundOutput], *view: Any) -> RoundOutput:
             turn = original(*view)
@@ -63,17 +63,17 @@ def corrupt_signer(env: AttackEnvironment, bits: Iterator[int] | None = None) ->
             offer = replace(offer, offer=craft(ot.Receiver.of(share, turn.keep.transcript)))
             return replace(turn, direct={**turn.direct, CLIENT: offer})
 
-        return deviating(honest(share, *arguments), 2, offering)
+        return deviating_party(honest(share, *arguments), 2, offering)
 
     node._signing.signer = signer
     node.store.suspend = lambda *_: None  # whatever it says, it goes on
 
 
 def guess_until_two_failures(env: AttackEnvironment, sign: Sign, key: Strings) -> Finding:
-    """Have the user sign until a second check has failed.
+    """Make the user sign until a second check has failed.
 
     Raises:
-        Refusal: what the user is told from the first failed check on.
+        Refusal: the error that the user gets from the first failed check on.
     """
     failed, last = 0, ""
     for _ in range(SESSIONS):
@@ -94,19 +94,27 @@ def guess_until_two_failures(env: AttackEnvironment, sign: Sign, key: Strings) -
 # ------------------------------------------------------------------ variants
 
 
-def guess_in_sequence(env: AttackEnvironment) -> Finding:
-    """In one session after the other."""
-    alice = env.user()
+def _user_of_cheating_operator(
+    env: AttackEnvironment,
+) -> tuple[User, InterceptingProxy, Strings]:
+    """Return a user with a key whose operator cheats from now on, and a proxy at the gateway."""
+    alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
+    corrupt_signer(env)
+    return alice, proxy, key
+
+
+def guess_in_sequence(env: AttackEnvironment) -> Finding:
+    """Guess in one session after the other."""
+    alice, key = env.user_with_key("secp256k1")
     corrupt_signer(env)
     return guess_until_two_failures(env, alice.sign, key)
 
 
 def guess_as_token_expires(env: AttackEnvironment) -> Finding:
-    """In calls whose token expires before the operator answers: nobody may suspend the key then."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    """Guess in calls whose token expires before the operator answers: nobody may suspend the key
+    then."""
+    _, proxy, key = _user_of_cheating_operator(env)
 
     async def late(call: Call) -> None:
         if call.verb == "sign":
@@ -123,11 +131,9 @@ def guess_as_token_expires(env: AttackEnvironment) -> Finding:
 
 
 def guess_while_institution_is_down(env: AttackEnvironment) -> Finding:
-    """In calls in which the institution is cut off once the vault is open: it never hears of the
+    """Guess while the institution is cut off once the vault is open: it never hears of the
     suspension."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    alice, proxy, key = _user_of_cheating_operator(env)
     link = env.service.gateway.links[INSTITUTION]
 
     def cut(call: Call) -> None:
@@ -143,10 +149,8 @@ def guess_while_institution_is_down(env: AttackEnvironment) -> Finding:
 
 
 def guess_while_suspensions_are_lost(env: AttackEnvironment) -> Finding:
-    """The first requests to suspend the key are lost on the way to the gateway."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    """Guess while the first requests to suspend the key are lost on the way to the gateway."""
+    alice, proxy, key = _user_of_cheating_operator(env)
     lost: list[Call] = []
 
     def lose(call: Call) -> None:
@@ -159,9 +163,8 @@ def guess_while_suspensions_are_lost(env: AttackEnvironment) -> Finding:
 
 
 def guess_at_two_replicas(env: AttackEnvironment) -> Finding:
-    """The user's calls go to two REST nodes in turn: one has seen the failed check, one has not."""
-    alice = env.user()
-    key = alice.generate("secp256k1")
+    """Guess at two REST nodes in turn: one has seen the failed check, one has not."""
+    alice, key = env.user_with_key("secp256k1")
     corrupt_signer(env)
     replica = env.stolen_credentials(alice.token)
     turns = [alice.sign, replica.sign_stored]
@@ -179,9 +182,8 @@ def guess_at_two_replicas(env: AttackEnvironment) -> Finding:
 
 
 def guess_across_restarts(env: AttackEnvironment) -> Finding:
-    """Everything is restarted after every call: what is not in a store is forgotten."""
-    alice = env.user()
-    key = alice.generate("secp256k1")
+    """Guess while everything is restarted after every call: only stored state survives."""
+    alice, key = env.user_with_key("secp256k1")
     bits = iter(range(SESSIONS))
     corrupt_signer(env, bits)
 
@@ -196,10 +198,8 @@ def guess_across_restarts(env: AttackEnvironment) -> Finding:
 
 
 def deliver_suspension_after_recovery(env: AttackEnvironment) -> Finding:
-    """The request to suspend the key arrives after the user has recovered it."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    """Deliver the request to suspend the key after the user has recovered it."""
+    alice, proxy, key = _user_of_cheating_operator(env)
     held: list[Call] = []
 
     def hold(call: Call) -> None:
@@ -225,11 +225,9 @@ def deliver_suspension_after_recovery(env: AttackEnvironment) -> Finding:
 
 
 def guess_concurrently(env: AttackEnvironment) -> Finding:
-    """The operator says that its part is over as soon as it has made its guess, and calls of the
-    user come to many REST nodes at once: each is to look at a guess before any has come back."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    """Guess in many sessions at once: the operator claims that its part is over after each guess,
+    so that many REST nodes look at a guess before any has reported."""
+    alice, proxy, key = _user_of_cheating_operator(env)
     hostile = env.corrupt_node(OPERATOR)
 
     def over(verb: str, credential: Any, body: bytes) -> bytes:
@@ -268,11 +266,9 @@ def guess_concurrently(env: AttackEnvironment) -> Finding:
 
 
 def guess_with_delayed_answers(env: AttackEnvironment) -> Finding:
-    """The operator keeps its answers back until the session's turn is over and the next one's has
-    begun, and lets them go together: each is to be looked at before any has come back."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    """Guess in answers that are kept back until the session's turn is over and the next has begun,
+    so that two are looked at before any is reported."""
+    alice, proxy, key = _user_of_cheating_operator(env)
     port = _DelayedAnswers(env.corrupt_node(OPERATOR))
     env.service.gateway.links[OPERATOR].port = port
 
@@ -301,7 +297,7 @@ def guess_with_delayed_answers(env: AttackEnvironment) -> Finding:
 
 
 class _DelayedAnswers(InProcess):
-    """Reaches an MPC node that answers when it likes."""
+    """Link to an MPC node that delays its answers to ``sign`` until they are released."""
 
     released: asyncio.Event
 
@@ -313,7 +309,7 @@ class _DelayedAnswers(InProcess):
 
 
 async def _error_message(signing: Awaitable[str]) -> str:
-    """What a caller is told, if it is an error."""
+    """Return the error message that a caller gets; empty if there is none."""
     try:
         await signing
     except ApiError as error:
@@ -325,9 +321,8 @@ async def _error_message(signing: Awaitable[str]) -> str:
 
 
 def strangers_suspension(env: AttackEnvironment) -> Finding:
-    """A token thief suspends the user's key."""
-    alice = env.user()
-    key = alice.generate()
+    """Suspend the user's key, as a token thief."""
+    alice, key = env.user_with_key()
     env.ask_gateway(
         "suspend", weakened_builds.strangers_suspension(alice.user_id, key["key_id"]), alice.token
     )
@@ -335,9 +330,8 @@ def strangers_suspension(env: AttackEnvironment) -> Finding:
 
 
 def gateways_suspension(env: AttackEnvironment) -> Finding:
-    """The gateway suspends the user's key: the tags are its own."""
-    alice = env.user()
-    key = alice.generate()
+    """Suspend the user's key as the gateway, which makes the tags itself."""
+    alice, key = env.user_with_key()
     body = weakened_builds.strangers_suspension(alice.user_id, key["key_id"])
     body = replace(body, tag=env.service.gateway.gateway.suspensions.session_tag(body.occasion))
     env.ask_gateway("suspend", body, None)
@@ -345,10 +339,9 @@ def gateways_suspension(env: AttackEnvironment) -> Finding:
 
 
 def many_suspensions(env: AttackEnvironment) -> Finding:
-    """Somebody who may sign keeps the tags of all sessions, and has the key suspended for each
-    while no MPC node can be asked."""
-    alice = env.user()
-    key = alice.generate()
+    """Keep the tags of all sessions of a signer, and have the key suspended for each while no MPC
+    node can be reached."""
+    alice, key = env.user_with_key()
     thief = env.stolen_credentials(alice.token)
     for _ in range(MANY):
         thief.sign_stored(key)
@@ -386,19 +379,19 @@ K, X = Goal.K, Goal.X
 def _entry(
     name: str,
     does: str,
-    play: Callable[[AttackEnvironment], Finding],
+    run: Callable[[AttackEnvironment], Finding],
     *,
     says: str,
     check: str,
     without: Sequence[Part],
     covers: str,
     on_disk: bool = False,
-) -> Entry:
-    return Entry(
+) -> ServiceAttack:
+    return ServiceAttack(
         id=f"guesses at Delta, {name}",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name=does,
-        run=play,
+        run=run,
         check=check,
         says=says,
         research=lambda: ResearchBuild(*without),
@@ -463,7 +456,7 @@ ENTRIES = (
         covers="a replica that missed a suspension",
         on_disk=True,
     ),
-    Entry(
+    ServiceAttack(
         id="guesses at Delta, in sessions at once",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name="cheats, says that it is done, and has the key's next session begin at once",
@@ -473,7 +466,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.TURNS_ON_ITS_WORD),
         covers=("a turn that is given up on an MPC node's word",),
     ),
-    Entry(
+    ServiceAttack(
         id="guesses at Delta, in answers kept back",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name="cheats, and keeps its answers back until the key's next session has begun",
@@ -483,7 +476,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.HEARS_TOO_LATE),
         covers=("a turn that is given up on an MPC node's word",),
     ),
-    Entry(
+    ServiceAttack(
         id="a suspension after a recovery",
         cells=(("mpc node", X),),
         name="has a suspension arrive after the user has recovered",
@@ -492,7 +485,7 @@ ENTRIES = (
         says="once recovered it signs",
         covers=("reordered suspensions",),
     ),
-    Entry(
+    ServiceAttack(
         id="suspensions without end",
         cells=(("database + token", X),),
         name="has a key suspended for every session that there was, with notices that open nowhere",
@@ -502,7 +495,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_BOUND),
         covers=("suspensions that fill the registry",),
     ),
-    Entry(
+    ServiceAttack(
         id="a stranger's suspension",
         cells=(("token", X), ("database + token", X)),
         name="suspends the user's key with the token alone",
@@ -512,7 +505,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_TAG, weakened_builds.ANY_NOTICE),
         covers=("a stranger's suspension",),
     ),
-    Entry(
+    ServiceAttack(
         id="a gateway's suspension",
         cells=(("gateway", X), ("gateway, not pinned", X)),
         name="suspends the user's key with a tag of its own",

@@ -1,5 +1,5 @@
-"""Requests and sessions without the gateway's rules: an attacker plays some parties, and asks MPC
-nodes, or asks with what a corrupt MPC node has been shown."""
+"""Direct calls to MPC nodes, without the gateway's rules: sessions in which the attacker plays some
+parties, and requests with credentials that a corrupt MPC node has seen."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Asks = Mapping[PartyId, Ask]
 
 
 def access_with(env: AttackEnvironment, party: PartyId, credential: Any) -> Ask:
-    """Asks an MPC node with something that was once shown to an MPC node."""
+    """Return a function that asks an MPC node with a credential that was once shown to one."""
 
     return lambda verb, body: env.send_to_node(party, verb, credential, body)
 
 
 @dataclass
 class SessionShares:
-    """What a session has made: the attacker's shares of it; the MPC nodes keep theirs."""
+    """The attacker's shares from a session; the MPC nodes keep theirs."""
 
     session_id: bytes
     shares: list[KeyShare]
@@ -42,7 +42,7 @@ class SessionShares:
 
 
 def run_generation(env: AttackEnvironment, asks: Asks, curve: str) -> SessionShares:
-    """A key generation: the attacker is the client.
+    """Run a key generation with the attacker as the client.
 
     Raises:
         Refusal: an MPC node refuses.
@@ -58,7 +58,8 @@ def run_generation(env: AttackEnvironment, asks: Asks, curve: str) -> SessionSha
 def run_recovery(
     env: AttackEnvironment, record: PublicKeyRecord, asks: Asks, mine: KeyShare | None = None
 ) -> SessionShares:
-    """A recovery: the attacker is the client, and the corrupt MPC node too if it has its share.
+    """Run a recovery with the attacker as the client, and as the corrupt MPC node if it has its
+    share.
 
     Raises:
         Refusal: an MPC node refuses.
@@ -84,7 +85,7 @@ def _run_session(
     key: SessionKey,
 ) -> SessionShares:
     def sent(party: Party[Any, Any], outputs: Sequence[Any]) -> tuple[bytes, ...]:
-        """What a party says, signed where it is not sealed."""
+        """Return the messages of a party, signed where they are not sealed."""
         said = tuple(output.data for output in outputs if isinstance(output, Send))
         if party.me == CLIENT:
             return key.sign_messages(said)
@@ -119,7 +120,7 @@ def _run_session(
 
 
 def corrupt_node_after_use(env: AttackEnvironment) -> tuple[HostileNode, str, Strings]:
-    """A corrupt MPC node after an ordinary life of a user's key; her public key and strings."""
+    """Return a corrupt MPC node that has served a user, with the user's public key and strings."""
     hostile, alice = env.corrupt_node(), env.user()
     key = alice.generate()
     key = alice.recover()
@@ -129,7 +130,7 @@ def corrupt_node_after_use(env: AttackEnvironment) -> tuple[HostileNode, str, St
 
 
 def first_success(credentials: Iterable[Any], use: Callable[[Any], Any]) -> Any:
-    """What the first credential gets that is good for something.
+    """Return the result of the first credential that is accepted.
 
     Raises:
         Refusal: none is; with the words of the first refusal.
@@ -144,7 +145,7 @@ def first_success(credentials: Iterable[Any], use: Callable[[Any], Any]) -> Any:
 
 
 def client_share(env: AttackEnvironment, hostile: HostileNode, key: Strings) -> KeyShare:
-    """The client's share out of the stolen strings."""
+    """Return the client's share out of the stolen strings."""
     secret = bytearray(vault_key(env, hostile, key))
     user_id = env.user().user_id
     store = SecretStore.from_text(key["secret_store"])
@@ -153,10 +154,11 @@ def client_share(env: AttackEnvironment, hostile: HostileNode, key: Strings) -> 
 
 
 def vault_key(env: AttackEnvironment, hostile: HostileNode, key: Strings) -> bytes:
-    """pw_key || pepper: own half, and the other with whatever opens it.
+    """Return pw_key || pepper: the node's own half, and the other opened with any credential it
+    saw.
 
     Raises:
-        Refusal: nothing does.
+        Refusal: no credential opens it.
     """
     store = SecretStore.from_text(key["secret_store"])
     mine = env.own_half(store)

@@ -1,9 +1,9 @@
-"""Attacks by the gateway on what passes it: requests to sign, vaults, seal keys."""
+"""Attacks by the gateway on requests that pass it: signing, vaults, seal keys."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells import outside
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
@@ -30,15 +30,14 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.vault import HALF_BYTES, ReplyKey, SealKey, SecretStore
 from mpcsim.service.vault.halves import seal_halves
 from mpcsim.service.vault.strings import KEY_BYTES
-from mpcsim.service.vault.use import hashes
+from mpcsim.service.vault.use import sha256_each
 
 # ------------------------------------------------------------------ the client's side
 
 
 def silent_recovery(env: AttackEnvironment) -> Finding:
-    """With a token of its own issue: a recovery, not activated; then the node is asked to sign."""
-    alice = env.user()
-    key = alice.generate()
+    """Recover with an issued token, without activation, and ask the node to sign with its share."""
+    _, key = env.user_with_key()
     thief = env.stolen_credentials(env.service.gateway.token("alice"))
     share = thief.recover_unactivated()
     env.make_gateway_accept(share)  # what the gateway itself would ask is no obstacle to it
@@ -50,12 +49,12 @@ def silent_recovery(env: AttackEnvironment) -> Finding:
 
 
 def reply_key_of_its_own(env: AttackEnvironment) -> Finding:
-    """While a user signs: the request that opens the vault gets the gateway's reply key."""
+    """Insert the gateway's reply key into a user's request that opens the vault."""
     return _opened_with(env)
 
 
 def request_without_proof(env: AttackEnvironment) -> Finding:
-    """The same, with the proof of who asks left out."""
+    """Insert the gateway's reply key, and leave out the proof of use."""
     return _opened_with(env, proven_use=False)
 
 
@@ -87,7 +86,7 @@ def _opened_with(env: AttackEnvironment, *, proven_use: bool = True) -> Finding:
     if answer.verb == "open":
         opened = wire.VaultOpened.from_bytes(answer.reply)
     else:
-        opened = wire.Signing.from_bytes(answer.reply).vault or wire.VaultOpened({}, b"")
+        opened = wire.SignReply.from_bytes(answer.reply).vault or wire.VaultOpened({}, b"")
     secret = bytes(mine.combine(opened.halves, env.seal_keys()).secret)
     store = SecretStore.from_text(key["secret_store"])
     return succeed_if(
@@ -96,9 +95,9 @@ def _opened_with(env: AttackEnvironment, *, proven_use: bool = True) -> Finding:
 
 
 def seal_keys_of_its_own(env: AttackEnvironment) -> Finding:
-    """The user's new vault is sealed to keys of the gateway's own."""
+    """Hand out seal keys of the gateway's own for the user's new vault."""
     proxy, alice = env.intercept_gateway(), env.user()
-    mine = {party: SealKey.fresh(SystemRng()) for party in MPC_NODES}
+    mine = {party: SealKey.generate(SystemRng()) for party in MPC_NODES}
 
     def substitute(call: Call) -> None:
         if call.path == "/mpc/v1/nodes":
@@ -112,8 +111,8 @@ def seal_keys_of_its_own(env: AttackEnvironment) -> Finding:
 
 
 def replaced_seal_keys(env: AttackEnvironment) -> Finding:
-    """The MPC nodes' seal keys have leaked, and have been replaced. The gateway goes on showing the
-    old ones, signed as they once were, to a REST node that has just been started."""
+    """Show leaked seal keys, replaced since but signed as they once were, to a REST node that has
+    just been started."""
     proxy, alice = env.intercept_gateway(), env.user()
     alice.generate()
     leaked, shown = dict[PartyId, SealKey](), dict[int, wire.Hello]()
@@ -143,7 +142,7 @@ def replaced_seal_keys(env: AttackEnvironment) -> Finding:
 def _opened_by(
     env: AttackEnvironment, key: Strings, seal_keys: Mapping[PartyId, SealKey]
 ) -> Finding:
-    """What is sealed to these keys."""
+    """Return success if the secret of the store is sealed to these keys."""
     store = SecretStore.from_text(key["secret_store"])
     halves = [env.open_half(store, party, seal_keys[party]) for party in MPC_NODES]
     secret = bytes(a ^ b for a, b in zip(*halves, strict=True))
@@ -152,78 +151,69 @@ def _opened_by(
     )
 
 
-def message_of_its_own(env: AttackEnvironment) -> Finding:
-    """While a user signs: the request to the MPC node names another message."""
+def _sign_changed(
+    env: AttackEnvironment,
+    change: Callable[[wire.Sign], wire.Sign],
+    curve: str = CURVE,
+    path: str | None = None,
+) -> tuple[Strings, bytes, wire.SignReply]:
+    """Change a user's request to sign; return the key, the signature if any, and the answer.
+
+    Raises:
+        Refusal: an MPC node, or the gateway, refuses the changed request.
+    """
     proxy, alice = env.intercept_gateway(), env.user()
-    key = alice.generate()
+    key = alice.generate(curve)
 
     def substitute(call: Call) -> None:
         if call.verb == "sign":
-            call.body = replace(wire.Sign.from_bytes(call.body), message=WANTED).to_bytes()
+            call.body = change(wire.Sign.from_bytes(call.body)).to_bytes()
 
     proxy.before = substitute
     signature = b""
     with suppress(Refusal):
-        signature = alice.sign(key)
-    (asked,) = proxy.calls_of("sign")
+        signature = alice.sign(key, path=path)
+    (asked, *_) = proxy.calls_of("sign")
     if asked.status != 200:
         raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
+    return key, signature, wire.SignReply.from_bytes(asked.reply)
+
+
+def message_of_its_own(env: AttackEnvironment) -> Finding:
+    """Insert another message into a user's request to sign."""
+    key, signature, _ = _sign_changed(env, lambda body: replace(body, message=WANTED))
     return check_forgery(CURVE, key["public_key"], signature, "the user's share of the signature")
 
 
 def path_of_its_own(env: AttackEnvironment) -> Finding:
-    """While a user signs with a child key: the request to the MPC node names another child."""
-    proxy, alice = env.intercept_gateway(), env.user()
-    key = alice.generate("secp256k1")
-
-    def substitute(call: Call) -> None:
-        if call.verb == "sign":
-            call.body = replace(wire.Sign.from_bytes(call.body), path=(8,)).to_bytes()
-
-    proxy.before = substitute
-    with suppress(Refusal):
-        alice.sign(key, path="m/7")
-    (asked, *_) = proxy.calls_of("sign")
-    if asked.status != 200:
-        raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
-    answered = len(wire.Signing.from_bytes(asked.reply).messages)
+    """Insert another path into a user's request to sign with a child key."""
+    _, _, answer = _sign_changed(env, lambda body: replace(body, path=(8,)), "secp256k1", "m/7")
     return succeed_if(
-        answered > 0, "the MPC node signs with a child that nobody asked for", "nothing"
+        len(answer.messages) > 0, "the MPC node signs with a child that nobody asked for", "nothing"
     )
 
 
 def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
-    """While a user signs: the client's first messages are another client's, of another message.
+    """Replace the client's first messages by another client's, about another message.
 
     With a signature share of the MPC node for a message of its own, the gateway would lack the
     client's; it never comes to that.
     """
-    proxy, alice = env.intercept_gateway(), env.user()
-    key = alice.generate()
-    share = env.shares(env.me)[key["key_id"]]
-    sent: list[wire.Sign] = []
 
-    def substitute(call: Call) -> None:
-        if call.verb == "sign":
-            body = wire.Sign.from_bytes(call.body)
-            party = stand_in(share, body.session_id, PartyId(body.signer))
-            sent.append(replace(body, message=WANTED, messages=party, first=hashes(party)))
-            call.body = sent[-1].to_bytes()
+    def another_client(body: wire.Sign) -> wire.Sign:
+        (share,) = env.shares(env.me).values()
+        party = stand_in(share, body.session_id, PartyId(body.signer))
+        return replace(body, message=WANTED, messages=party, first=sha256_each(party))
 
-    proxy.before = substitute
-    with suppress(Refusal):
-        alice.sign(key)
-    (asked,) = proxy.calls_of("sign")
-    if asked.status != 200:
-        raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
-    answered = len(wire.Signing.from_bytes(asked.reply).messages)
-    return succeed_if(answered > 0, "the MPC node signs with a client that is none", "nothing")
+    _, _, answer = _sign_changed(env, another_client)
+    return succeed_if(
+        len(answer.messages) > 0, "the MPC node signs with a client that is none", "nothing"
+    )
 
 
 def strangers_halves(env: AttackEnvironment) -> Finding:
-    """Halves that a stranger has sealed for the user are opened by whoever has a token."""
-    alice = env.user()
-    key = alice.generate()
+    """Seal halves as a stranger, and have them opened with an issued token."""
+    alice, key = env.user_with_key()
     secret = SystemRng().bytes(HALF_BYTES)
     thief = env.stolen_credentials(env.service.gateway.token("alice"))
     store = SecretStore.from_text(key["secret_store"])
@@ -237,7 +227,7 @@ def strangers_halves(env: AttackEnvironment) -> Finding:
 
 
 def stand_in(share: KeyShare, session_id: bytes, signer: PartyId) -> tuple[bytes, ...]:
-    """First messages of a client that is none: with a share of the key that nobody has dealt."""
+    """Return first messages of a made-up client, with a share that nobody has dealt."""
     peers = {signer: next(iter(share.peers.values()))}
     made = replace(share, identifier=CLIENT, peers=peers)
     party = frost.party(frost.setup(made, (CLIENT, signer), WANTED), session_id=session_id)
@@ -248,14 +238,14 @@ K, P = Goal.K, Goal.P
 PINNED, UNPINNED = "gateway", "gateway, not pinned"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="recovery with an issued token",
         cells=((PINNED, K), (UNPINNED, K)),
         name="recovers the key as the user, with a token of its own issue",
         run=outside.recovery,
         covers=("the client's side of a recovery, activated, by the gateway",),
     ),
-    Entry(
+    ServiceAttack(
         id="silent recovery by the gateway",
         cells=((PINNED, K), (UNPINNED, K)),
         name="a recovery without activation, then signs at an MPC node with its share",
@@ -266,7 +256,7 @@ ENTRIES = (
         each_node=True,
         covers=("the client's side of a recovery, not activated, by the gateway",),
     ),
-    Entry(
+    ServiceAttack(
         id="a reply key of its own",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="puts its own reply key into a user's request to open the vault",
@@ -277,7 +267,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted reply keys",),
     ),
-    Entry(
+    ServiceAttack(
         id="a request without a proof",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="leaves out what authenticates the request",
@@ -288,7 +278,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted reply keys",),
     ),
-    Entry(
+    ServiceAttack(
         id="seal keys of its own",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="hands out seal keys of its own",
@@ -298,7 +288,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_SEAL_KEY),
         covers=("substituted seal keys",),
     ),
-    Entry(
+    ServiceAttack(
         id="seal keys that were replaced",
         cells=((PINNED, P), (UNPINNED, P)),
         name="hands out seal keys that have leaked and been replaced since",
@@ -308,7 +298,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.SEALED_UNSEEN),
         covers=("replaced seal keys",),
     ),
-    Entry(
+    ServiceAttack(
         id="a message of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another message into a user's request to sign",
@@ -318,7 +308,7 @@ ENTRIES = (
         says="no request of whoever holds",
         covers=("substituted messages to sign",),
     ),
-    Entry(
+    ServiceAttack(
         id="a path of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another path into a user's request to sign",
@@ -329,7 +319,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted paths",),
     ),
-    Entry(
+    ServiceAttack(
         id="first messages of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another client's first messages into a user's request to sign",
@@ -340,7 +330,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted first messages",),
     ),
-    Entry(
+    ServiceAttack(
         id="halves sealed by a stranger",
         cells=(("token", P), ("mpc node + token", P), ("gateway + mpc node", P)),
         name="seals halves of its own for the user, and has them opened",

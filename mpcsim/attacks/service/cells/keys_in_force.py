@@ -1,6 +1,6 @@
-"""Attacks by the gateway on which shares are in force: on the side, twice over, half and half.
+"""Attacks by the gateway on activation: replacing a key in force, activating twice or at one node.
 
-The gateway asks the MPC nodes itself, with genuine grants and by none of its own rules.
+The gateway asks the MPC nodes itself, with genuine grants and without its own rules.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mpcsim.attacks.service.attack_environment import (
 from mpcsim.attacks.service.builds import Part, ResearchBuild
 from mpcsim.attacks.service.cells.direct_calls import SessionShares, run_generation, run_recovery
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.errors import no_such_session
 from mpcsim.service.mpc_node.store import StaleUpdate, StoredShare
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.standing import Drop, End, Ended
+from mpcsim.service.rpc.activation_messages import AbortEpoch, AbortEpochReply, DropShare
 from mpcsim.service.rpc.statements import Abort, LogHead, SignedRecord
 
 Asks = dict[PartyId, Ask]
@@ -36,8 +36,9 @@ Asks = dict[PartyId, Ask]
 # ------------------------------------------------------------------ without the checks
 
 
+@weakened_builds.for_both_nodes
 def _obey_gateway(node: Any) -> None:
-    """Votes for whatever there is, puts in force and drops whatever it is told to."""
+    """Make a node vote for any share it has, and activate and drop shares on the gateway's word."""
     store = node.store
 
     def vote(grant: Any, data: bytes) -> SignedRecord:
@@ -64,23 +65,26 @@ def _obey_gateway(node: Any) -> None:
             )
 
     def forget(grant: Any, data: bytes) -> None:
-        abort = Drop.from_bytes(data).abort
+        abort = DropShare.from_bytes(data).abort
         store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
 
     node._verbs = {**node._verbs, "vote": vote, "activate": activate, "drop": forget}
 
 
+@weakened_builds.for_both_nodes
 def _sign_any_abort(node: Any) -> None:
-    def abort(grant: Any, data: bytes) -> Ended:
-        return Ended(node._context.identity.sign(End.from_bytes(data).abort), None)
+    def abort(grant: Any, data: bytes) -> AbortEpochReply:
+        return AbortEpochReply(node._context.identity.sign(AbortEpoch.from_bytes(data).abort), None)
 
     node._verbs = {**node._verbs, "abort": abort}
 
 
+@weakened_builds.for_both_nodes
 def _skip_vote_check(node: Any) -> None:
     node._voting._voted_for = lambda body: True
 
 
+@weakened_builds.for_both_nodes
 def _abort_own_shares_only(node: Any) -> None:
     store = node.store
     honest = store.abort
@@ -97,18 +101,16 @@ def _abort_own_shares_only(node: Any) -> None:
 
 ON_THE_GATEWAYS_WORD: Final = Part(
     "MPC nodes that put in force what the gateway says",
-    weakened_builds.for_both_nodes(_obey_gateway),
+    _obey_gateway,
 )
-ABORTS_ANYTHING: Final = Part(
-    "MPC nodes that sign any abort", weakened_builds.for_both_nodes(_sign_any_abort)
-)
+ABORTS_ANYTHING: Final = Part("MPC nodes that sign any abort", _sign_any_abort)
 ABORTS_UNSEEN: Final = Part(
     "MPC nodes that abort what neither has a share of",
-    weakened_builds.for_both_nodes(_skip_vote_check),
+    _skip_vote_check,
 )
 MINDS_WHOSE: Final = Part(
     "MPC nodes that abort nothing of which they hold another user's share",
-    weakened_builds.for_both_nodes(_abort_own_shares_only),
+    _abort_own_shares_only,
 )
 
 
@@ -120,7 +122,7 @@ def _access_to_nodes(env: AttackEnvironment, user: User) -> Asks:
 
 
 def _collect_votes(asks: Asks, made: SessionShares, *parties: PartyId) -> SignedRecord:
-    """Votes for what a session has made, put together."""
+    """Collect votes of some nodes for a session's shares, and combine them."""
     body = wire.Activate(made.session_id, bytes.fromhex(made.key_id))
     votes = [SignedRecord.from_bytes(asks[party]("vote", body)) for party in parties]
     return reduce(SignedRecord.with_vote, votes)
@@ -140,8 +142,8 @@ def _holds_share(env: AttackEnvironment, party: PartyId, key: Strings) -> bool:
 
 
 def generation_on_the_side(env: AttackEnvironment) -> Finding:
-    """A generation is begun at the MPC nodes before the user has a key; when it has one, both are
-    asked to vote for the other."""
+    """Begin a generation at the MPC nodes before the user has a key; when it has one, ask both
+    nodes to vote for the other."""
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     planted = run_generation(env, asks, CURVE)
@@ -159,10 +161,9 @@ def generation_on_the_side(env: AttackEnvironment) -> Finding:
 
 
 def recovery_on_the_side(env: AttackEnvironment) -> Finding:
-    """One MPC node has voted for a recovery that then came to nothing; the user recovers; and the
-    older one is to replace the newer."""
-    alice = env.user()
-    key = alice.generate()
+    """Get one MPC node's vote for a recovery that comes to nothing; after the user has recovered,
+    try to replace the newer share by the older."""
+    alice, key = env.user_with_key()
     asks = _access_to_nodes(env, alice)
     record = env.shares(env.me)[key["key_id"]].record
     planted = run_recovery(env, record, asks)
@@ -181,9 +182,9 @@ def recovery_on_the_side(env: AttackEnvironment) -> Finding:
 
 
 def two_recoveries(env: AttackEnvironment) -> Finding:
-    """Two recoveries from one epoch, one settled at either MPC node: nothing would fit any more."""
-    alice = env.user()
-    key = alice.generate()
+    """Settle two recoveries from one epoch, one at each MPC node, so that no two shares fit
+    together."""
+    alice, key = env.user_with_key()
     asks = _access_to_nodes(env, alice)
     record = env.shares(MPC_NODES[0])[key["key_id"]].record
     halves = {}
@@ -209,8 +210,8 @@ def two_recoveries(env: AttackEnvironment) -> Finding:
 
 
 def one_session_for_two(env: AttackEnvironment) -> Finding:
-    """One generation, in one user's name at one MPC node and in another's at the other; both vote.
-    Neither vote can ever come into force: they are to keep both users from having a key."""
+    """Run one generation in one user's name at one MPC node and in another's at the other, with
+    both votes. Neither can ever be activated: they are to keep both users from having a key."""
     alice, bob = env.user(), env.user("bob")
     asks = {
         env.me: env.gateway_access(env.me, alice.user_id),
@@ -229,21 +230,22 @@ def one_session_for_two(env: AttackEnvironment) -> Finding:
 
 
 def vote_and_abort(env: AttackEnvironment) -> Finding:
-    """Both a vote and an abort for one epoch, in either order: enough to settle it both ways."""
+    """Get both a vote and an abort for one epoch, in either order: enough to settle it both
+    ways."""
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     made = run_generation(env, asks, CURVE)
-    abort = End(Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id)), None)
+    abort = AbortEpoch(Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id)), None)
     ask = asks[env.me]
     _collect_votes(asks, made, env.me)
-    ended = Ended.from_bytes(ask("abort", abort))
+    ended = AbortEpochReply.from_bytes(ask("abort", abort))
     if ended.signature is not None:
         return succeed_if(True, "one epoch has the node's vote and its abort", "")
     other_user = env.user("bob")
     asks = _access_to_nodes(env, other_user)
     other = run_generation(env, asks, CURVE)
-    abort = End(Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id)), None)
-    ended = Ended.from_bytes(asks[env.me]("abort", abort))
+    abort = AbortEpoch(Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id)), None)
+    ended = AbortEpochReply.from_bytes(asks[env.me]("abort", abort))
     _collect_votes(asks, other, env.me)
     return succeed_if(
         ended.signature is not None, "one epoch has the node's abort and its vote", ""
@@ -251,7 +253,7 @@ def vote_and_abort(env: AttackEnvironment) -> Finding:
 
 
 def votes_of_one(env: AttackEnvironment) -> Finding:
-    """A record with one MPC node's vote only, or that vote twice, is to come into force."""
+    """Activate a record with one MPC node's vote in both places."""
     alice = env.user()
     alice.generate()
     asks = _access_to_nodes(env, alice)
@@ -274,7 +276,7 @@ def votes_of_one(env: AttackEnvironment) -> Finding:
 
 
 def another_epochs_abort(env: AttackEnvironment) -> Finding:
-    """A share that has been voted for is to be dropped on another epoch's abort."""
+    """Have a share that has been voted for dropped on another epoch's abort."""
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     made = run_generation(env, asks, CURVE)
@@ -282,8 +284,8 @@ def another_epochs_abort(env: AttackEnvironment) -> Finding:
     epoch = bytes.fromhex(made.key_id)
     aside = run_generation(env, asks, CURVE)
     other = Abort(alice.user_id, CURVE, bytes.fromhex(aside.key_id))
-    ended = Ended.from_bytes(asks[env.other]("abort", End(other, None)))
-    drop = Drop(replace(other, epoch=epoch), ended.signature or bytes(64))
+    ended = AbortEpochReply.from_bytes(asks[env.other]("abort", AbortEpoch(other, None)))
+    drop = DropShare(replace(other, epoch=epoch), ended.signature or bytes(64))
     asks[env.me]("drop", drop)
     return succeed_if(
         made.key_id not in env.shares(env.me),
@@ -293,8 +295,8 @@ def another_epochs_abort(env: AttackEnvironment) -> Finding:
 
 
 def epoch_of_nobodys(env: AttackEnvironment) -> Finding:
-    """With a user's token: a session is to put an epoch in force that it has not made, so that the
-    MPC nodes sign, and remember for good, that they never vote for that."""
+    """Activate, with a user's token, an epoch that its session has not made, so that the MPC nodes
+    sign, and store for good, that they never vote for it."""
     alice = env.user()
     thief = env.stolen_credentials(alice.token)
     thief.generate_unactivated()
@@ -309,14 +311,13 @@ def epoch_of_nobodys(env: AttackEnvironment) -> Finding:
 
 
 def abort_without_a_vote(env: AttackEnvironment) -> Finding:
-    """An MPC node is asked to abort an epoch that neither node holds; the vote that it is shown is
-    for another."""
+    """Ask an MPC node to abort an epoch that neither node holds, with a vote for another."""
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     made = run_generation(env, asks, CURVE)
     vote = _collect_votes(asks, made, env.other)
-    end = End(Abort(alice.user_id, CURVE, random_id()), vote)
-    ended = Ended.from_bytes(asks[env.me]("abort", end))
+    end = AbortEpoch(Abort(alice.user_id, CURVE, random_id()), vote)
+    ended = AbortEpochReply.from_bytes(asks[env.me]("abort", end))
     return succeed_if(ended.signature is not None, "the abort of an epoch yet to be made", "")
 
 
@@ -325,7 +326,7 @@ BOTH = ("gateway", "gateway, not pinned")
 AT_NODES = tuple((row, X) for row in BOTH)
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="a generation on the side, at the MPC nodes",
         cells=(*((row, W) for row in BOTH), *AT_NODES),
         name="prepares a key before the user has one, and has it voted for afterwards",
@@ -335,7 +336,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
         covers=("a generation on the side that tries to replace a key in force",),
     ),
-    Entry(
+    ServiceAttack(
         id="a recovery on the side, at the MPC nodes",
         cells=AT_NODES,
         name="has one node's vote for a recovery, and uses it after another one",
@@ -345,7 +346,7 @@ ENTRIES = (
         each_node=True,
         covers=("a recovery on the side that tries to replace a key in force",),
     ),
-    Entry(
+    ServiceAttack(
         id="two recoveries, one at either node",
         cells=AT_NODES,
         name="settles another recovery at each MPC node",
@@ -355,7 +356,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
         covers=("two recoveries from one epoch, each settled at one node",),
     ),
-    Entry(
+    ServiceAttack(
         id="one session for two users",
         cells=AT_NODES,
         name="passes one session off as one user's here and as another's there",
@@ -368,7 +369,7 @@ ENTRIES = (
         each_node=True,
         covers=("a vote and an abort for one epoch",),
     ),
-    Entry(
+    ServiceAttack(
         id="a vote and an abort",
         cells=AT_NODES,
         name="gets both from one MPC node for one epoch",
@@ -381,7 +382,7 @@ ENTRIES = (
         each_node=True,
         covers=("a vote and an abort for one epoch",),
     ),
-    Entry(
+    ServiceAttack(
         id="one node's vote, twice",
         cells=AT_NODES,
         name="has a share replaced with one MPC node's vote in both places",
@@ -392,7 +393,7 @@ ENTRIES = (
         each_node=True,
         covers=("substituted records: signed by one node only",),
     ),
-    Entry(
+    ServiceAttack(
         id="another epoch's abort",
         cells=AT_NODES,
         name="has a share with a vote dropped by an abort of something else",
@@ -403,7 +404,7 @@ ENTRIES = (
         each_node=True,
         covers=("a vote and an abort for one epoch",),
     ),
-    Entry(
+    ServiceAttack(
         id="an epoch of nobody's",
         cells=(("token", X),),
         name="asks to put an epoch in force that nobody has made",
@@ -412,7 +413,7 @@ ENTRIES = (
         says="keeps no abort of it",
         research=lambda: ResearchBuild(ABORTS_UNSEEN),
     ),
-    Entry(
+    ServiceAttack(
         id="an abort of what is yet to be made",
         cells=(*AT_NODES, ("mpc node", X)),
         name="has an MPC node abort an epoch, with the other's vote for something else",

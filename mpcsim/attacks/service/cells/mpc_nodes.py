@@ -32,7 +32,7 @@ from mpcsim.attacks.service.cells.direct_calls import (
 from mpcsim.attacks.service.cells.outside import count_accepted
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call, RecordedRequest
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.groups.curves import curve
 from mpcsim.crypto.rng import SystemRng
@@ -44,10 +44,16 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import CONFLICT, Refused
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import session_keys, wire
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    ActivationState,
+    ShareInfo,
+    ShareInfoPage,
+)
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.rpc.standing import End, Ended, Holding, Holdings, Standing
 from mpcsim.service.rpc.statements import (
-    Held,
+    HeldShare,
     KeyRecord,
     LogHead,
     SealKeyStatement,
@@ -65,7 +71,8 @@ LOOK_UPS = ("user", "keys", "wallet", "token?id={key_id}")
 
 
 def client_side(env: AttackEnvironment) -> Finding:
-    """The client's side of a recovery at the gateway, with what the node has been shown."""
+    """Play the client's side of a recovery at the gateway, with credentials that the node has
+    seen."""
     hostile, public_key, _ = corrupt_node_after_use(env)
 
     def use(credential: Any) -> KeyShare:
@@ -80,9 +87,9 @@ def client_side(env: AttackEnvironment) -> Finding:
 
 
 def replay_everywhere(env: AttackEnvironment) -> Finding:
-    """Everything the node has been shown, at the gateway and at the other MPC node, at every verb.
+    """Replay every credential that the node has seen at gateway and other MPC node, at every verb.
 
-    What the other node accepts is used for a recovery between the two, without the gateway.
+    One that the other node accepts is used for a recovery between the two, without the gateway.
     """
     hostile, public_key, key = corrupt_node_after_use(env)
     tries: list[Callable[[], Any]] = []
@@ -118,7 +125,7 @@ def _look_up(env: AttackEnvironment, asked: RecordedRequest, path: str) -> Calla
 
 
 class _Raw(wire.Body):
-    """A body as it came."""
+    """Body of a request, replayed byte by byte."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -128,8 +135,8 @@ class _Raw(wire.Body):
 
 
 def vote_of_its_own(env: AttackEnvironment) -> Finding:
-    """The node votes for a record with a public key of its own, in the place of the key that all
-    three have made."""
+    """Vote for a record with a public key of the node's own, in place of the key that all three
+    made."""
     hostile, alice = env.corrupt_node(), env.user()
     group = curve(CURVE)
     secret = group.random_scalar(SystemRng())
@@ -151,10 +158,10 @@ def vote_of_its_own(env: AttackEnvironment) -> Finding:
 
 
 def a_strangers_word(env: AttackEnvironment) -> Finding:
-    """When the gateway is started, the node says once that it is somebody else; then the truth."""
+    """Claim another identity once, as the gateway starts; then tell the truth."""
     hostile, alice = env.corrupt_node(), env.user()
     key = alice.generate()
-    true, other = env.node(env.me).hello(), Identity.fresh(SystemRng())
+    true, other = env.node(env.me).hello(), Identity.generate(SystemRng())
     signature = other.sign(SealKeyStatement(env.me, true.seal_key, true.seal_number))
     forged = replace(true, identity=other.public, signature=signature)
     hostile.hello = lambda: forged  # type: ignore[method-assign]
@@ -170,7 +177,7 @@ def a_strangers_word(env: AttackEnvironment) -> Finding:
 
 
 def half_of_the_vault(env: AttackEnvironment) -> Finding:
-    """The node opens its half of every store it sees, and takes it for what it is half of."""
+    """Try passwords on the node's own half of a store."""
     _, _, key = corrupt_node_after_use(env)
     store = SecretStore.from_text(key["secret_store"])
     half = env.own_half(store)
@@ -182,16 +189,15 @@ def half_of_the_vault(env: AttackEnvironment) -> Finding:
 
 
 def holdings_that_cannot_be(env: AttackEnvironment) -> Finding:
-    """The gateway's start: the node says that it holds what it cannot, or nothing that can be read;
-    then says otherwise. The user signs with the other node."""
-    alice = env.user()
-    key = alice.generate()
-    honest = Holdings.of([Holding("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
-    shown = [b"?", Holdings(honest.rows * 2).to_bytes(), honest.to_bytes()]
+    """Report impossible or unreadable holdings at the gateway's start; the user signs with the
+    other node."""
+    alice, key = env.user_with_key()
+    honest = ShareInfoPage.of([ShareInfo("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
+    shown = [b"?", ShareInfoPage(honest.rows * 2).to_bytes(), honest.to_bytes()]
     hostile, activation = env.corrupt_node(), env.service.gateway.gateway.activation
     record = KeyRecord(alice.user_id, CURVE, bytes(32), bytes(32), None, 0, bytes(32), {})
-    held = Held(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}, {}))
-    claimed = Standing(held, None).to_bytes()
+    held = HeldShare(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}, {}))
+    claimed = ActivationState(held, None).to_bytes()
     for page in shown:
         hostile.lies = {"holdings": page, "standing": claimed}
         try:
@@ -205,8 +211,8 @@ def holdings_that_cannot_be(env: AttackEnvironment) -> Finding:
 
 
 def late_vote(env: AttackEnvironment) -> Finding:
-    """The node signs the abort of a recovery, on which the other drops its new share; votes for it
-    afterwards, and shows both votes. Then it behaves."""
+    """Sign the abort of a recovery, on which the other node drops its new share; vote for it
+    afterwards, and show both votes. Then behave."""
     hostile, alice = env.corrupt_node(), env.user()
     key = alice.generate()
     identity, records = env.node(env.me)._context.identity, list[SignedRecord]()
@@ -215,9 +221,9 @@ def late_vote(env: AttackEnvironment) -> Finding:
         if verb == "vote":
             raise Refused(CONFLICT, "not now")
         if verb == "abort":
-            end = End.from_bytes(body)
+            end = AbortEpoch.from_bytes(body)
             records.extend([end.vote] if end.vote else [])
-            return Ended(identity.sign(end.abort), None).to_bytes()
+            return AbortEpochReply(identity.sign(end.abort), None).to_bytes()
         reply: bytes = hostile.honest.handle(verb, credential, body)
         return reply
 
@@ -229,9 +235,9 @@ def late_vote(env: AttackEnvironment) -> Finding:
     mine = identity.sign(Vote(theirs.record, head, 0))
     vote = SignedRecord(theirs.record, {env.me: head}, {env.me: mine}, {env.me: 0})
     both = theirs.with_vote(vote)
-    held = Held(both.record.epoch, both.record.public_key, both.record.number, both)
+    held = HeldShare(both.record.epoch, both.record.public_key, both.record.number, both)
     del hostile.answer
-    hostile.lies = {"standing": Standing(held, None).to_bytes(), "activate": b""}
+    hostile.lies = {"standing": ActivationState(held, None).to_bytes(), "activate": b""}
     said = ""
     try:
         alice.recover()
@@ -249,7 +255,8 @@ def late_vote(env: AttackEnvironment) -> Finding:
 
 
 def open_with_replay(env: AttackEnvironment) -> Finding:
-    """The other half of the stolen strings, with what the node has been shown; then the key."""
+    """Open the other half of stolen strings with credentials that the node has seen, for the
+    key."""
     hostile, public_key, key = corrupt_node_after_use(env)
     shares = (client_share(env, hostile, key), env.shares(env.me)[key["key_id"]])
     return check_key_recovery(
@@ -258,17 +265,17 @@ def open_with_replay(env: AttackEnvironment) -> Finding:
 
 
 def passwords_with_replay(env: AttackEnvironment) -> Finding:
-    """The same for the password."""
+    """Open the other half of stolen strings with credentials that the node has seen, for the
+    password."""
     hostile, _, key = corrupt_node_after_use(env)
     found = matching_guess(vault_key(env, hostile, key)[:KEY_BYTES], key["secret_store"])
     return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
 
 
 def whole_vault(env: AttackEnvironment) -> Finding:
-    """With policy ``signer`` the node's part of the stolen store is the whole: it opens it, alone
-    and asking nobody, and puts the client's share and its own together."""
-    alice = env.user()
-    key = alice.generate()
+    """Open the stolen store alone, which policy ``signer`` seals to one node, and combine the
+    client's share with the node's own."""
+    alice, key = env.user_with_key()
     store = SecretStore.from_text(key["secret_store"])
     sealed = EncryptedShare.from_text(key["encrypted_share"])
     secret = VaultKey(bytearray(env.own_half(store)))
@@ -279,27 +286,25 @@ def whole_vault(env: AttackEnvironment) -> Finding:
 
 
 def password_of_whole(env: AttackEnvironment) -> Finding:
-    """The same for the password."""
-    key = env.user().generate()
+    """Open the stolen store alone, with policy ``signer``, and try passwords on its secret."""
+    _, key = env.user_with_key()
     opened = env.own_half(SecretStore.from_text(key["secret_store"]))
     found = matching_guess(opened[:KEY_BYTES], key["secret_store"])
     return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
 
 
 def suspended_elsewhere(env: AttackEnvironment) -> Finding:
-    """With policy ``signer``: the other node has suspended the key, and this one, which opens the
-    vault alone, does not know of it; nor does a gateway that has forgotten it."""
-    alice = env.user()
-    key = alice.generate()
+    """Sign with a key that only the other node has suspended: with policy ``signer`` this node
+    opens the vault alone, and the gateway has forgotten the suspension."""
+    alice, key = env.user_with_key()
     env.node(env.other).store.suspend(key["key_id"], "seen cheating")
     signature = alice.sign(key, WANTED.hex(), env.me)
     return check_forgery(CURVE, key["public_key"], signature, "with a key that is suspended")
 
 
 def another_child(env: AttackEnvironment) -> Finding:
-    """Asked to sign with a child key, the node signs with the key itself."""
-    alice = env.user()
-    key = alice.generate("secp256k1")
+    """Sign with the key itself when asked to sign with a child key."""
+    alice, key = env.user_with_key("secp256k1")
     node = env.node(env.me)
     honest = node._signing.signer
     node._signing.signer = lambda share, body: honest(share, replace(body, path=()))
@@ -312,8 +317,8 @@ def another_child(env: AttackEnvironment) -> Finding:
 
 
 def never_retiring(env: AttackEnvironment) -> Finding:
-    """The node keeps what a recovery replaced: its old share, and with the old strings out of a
-    backup of the database the other old share would make the key."""
+    """Keep the node's old share after a recovery; with the old strings out of a database backup,
+    the client's old share would make the key."""
     hostile, alice = env.corrupt_node(), env.user()
     old = alice.generate()
     alice.sign(old)
@@ -327,8 +332,8 @@ def never_retiring(env: AttackEnvironment) -> Finding:
 
 
 def inside_a_recovery(env: AttackEnvironment) -> Finding:
-    """The user recovers; the thief, who reads the session's id at its MPC node, speaks for the
-    client in that session before the client does."""
+    """Read a recovery's session id at the MPC node, and speak for the client before the client
+    does."""
     alice, node, proxy = env.user(), env.corrupt_node(), env.intercept_gateway()
     alice.generate()
     said: list[int] = []
@@ -364,9 +369,8 @@ def inside_a_recovery(env: AttackEnvironment) -> Finding:
 
 
 def recovery_with_token(env: AttackEnvironment) -> Finding:
-    """The client's side of a recovery by the thief, the node's by the node; never activated."""
-    alice = env.user()
-    key = alice.generate()
+    """Run a recovery with the thief as client and the node as itself; never activate it."""
+    alice, key = env.user_with_key()
     before = env.events(env.other)
     share = env.stolen_credentials(alice.token).recover_unactivated()
     mine = env.shares(env.me)[share.record.epoch.hex()]
@@ -380,17 +384,16 @@ def recovery_with_token(env: AttackEnvironment) -> Finding:
 
 
 def two_of_three(env: AttackEnvironment) -> Finding:
-    """Both MPC nodes put their shares together."""
-    key = env.user().generate()
+    """Combine both MPC nodes' shares."""
+    _, key = env.user_with_key()
     shares = [env.shares(party)[key["key_id"]] for party in MPC_NODES]
     return check_key_recovery(shares, key["public_key"], "both MPC nodes' shares")
 
 
 def halves_without_strings(env: AttackEnvironment) -> Finding:
-    """Both MPC nodes open both halves, but there is no salt to try passwords with."""
+    """Open both halves at both MPC nodes; there is no salt to try passwords with."""
     nodes = [env.corrupt_node(party) for party in MPC_NODES]
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     alice.sign(key)
     salt = SecretStore.from_text(key["secret_store"]).salt
     passed = [asked.body + (asked.reply or b"") for node in nodes for asked in node.requests]
@@ -404,7 +407,7 @@ NODE, WITH_DATABASE = "mpc node", "mpc node + database"
 WITH_WHOLE = "mpc node + database, signer"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="the whole vault, with policy signer",
         cells=((WITH_WHOLE, K),),
         name="opens the stolen strings alone, and puts two shares together",
@@ -412,7 +415,7 @@ ENTRIES = (
         policy="signer",
         each_node=True,
     ),
-    Entry(
+    ServiceAttack(
         id="the password, with policy signer",
         cells=((WITH_WHOLE, P),),
         name="opens the stolen strings alone, and tries passwords",
@@ -420,7 +423,7 @@ ENTRIES = (
         policy="signer",
         each_node=True,
     ),
-    Entry(
+    ServiceAttack(
         id="a key that only the other MPC node has suspended",
         cells=(("gateway", X),),
         name="forgets a suspension that one MPC node knows of, and has the other open the vault",
@@ -432,7 +435,7 @@ ENTRIES = (
         each_node=True,
         both_ways=True,
     ),
-    Entry(
+    ServiceAttack(
         id="another child key",
         cells=((NODE, K), (WITH_DATABASE, K)),
         name="signs with another key than that at the path",
@@ -443,7 +446,7 @@ ENTRIES = (
         both_ways=True,
         covers=("substituted paths",),
     ),
-    Entry(
+    ServiceAttack(
         id="the client's side of a recovery",
         cells=((NODE, K), (WITH_DATABASE, K)),
         name="plays the client in a recovery, with what the gateway has shown it",
@@ -454,7 +457,7 @@ ENTRIES = (
         each_node=True,
         covers=("the client's side of a recovery by an MPC node",),
     ),
-    Entry(
+    ServiceAttack(
         id="replays everywhere",
         cells=((NODE, K), (WITH_DATABASE, K)),
         name="replays what it has been shown at every other recipient and verb",
@@ -465,7 +468,7 @@ ENTRIES = (
         each_node=True,
         covers=("token replay at every other recipient and verb",),
     ),
-    Entry(
+    ServiceAttack(
         id="a vote for a key of its own",
         cells=((NODE, W), (WITH_DATABASE, W)),
         name="votes for a record with another public key than was made",
@@ -475,7 +478,7 @@ ENTRIES = (
         each_node=True,
         covers=("substituted records: signed by one node only",),
     ),
-    Entry(
+    ServiceAttack(
         id="a stranger's word",
         cells=((NODE, X), (WITH_DATABASE, X)),
         name="says once, as the gateway starts, that it is somebody else",
@@ -486,7 +489,7 @@ ENTRIES = (
         each_node=True,
         covers=("an MPC node that says once that it is another",),
     ),
-    Entry(
+    ServiceAttack(
         id="holdings that cannot be",
         cells=((NODE, X),),
         name="says at the gateway's start what cannot be",
@@ -496,7 +499,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.TRUSTING_START),
         each_node=True,
     ),
-    Entry(
+    ServiceAttack(
         id="a vote after the abort",
         cells=((NODE, X), (WITH_DATABASE, X)),
         name=(
@@ -509,7 +512,7 @@ ENTRIES = (
         each_node=True,
         covers=("a vote and an abort for one epoch",),
     ),
-    Entry(
+    ServiceAttack(
         id="half of the vault",
         cells=((NODE, P), (WITH_DATABASE, P), ("mpc node + token", P)),
         name="tries passwords on its half",
@@ -519,7 +522,7 @@ ENTRIES = (
         each_node=True,
         covers=("a database thief with one seal key", "guessing passwords from each position"),
     ),
-    Entry(
+    ServiceAttack(
         id="the other half of the vault",
         cells=((WITH_DATABASE, K),),
         name="opens its half of the stolen strings, and has the other opened",
@@ -530,7 +533,7 @@ ENTRIES = (
         each_node=True,
         covers=("a database thief with one seal key",),
     ),
-    Entry(
+    ServiceAttack(
         id="the other half, with a forwarded token",
         cells=((WITH_DATABASE, K), (WITH_DATABASE, P)),
         name="the same, then tries passwords on it",
@@ -541,7 +544,7 @@ ENTRIES = (
         each_node=True,
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="a share that is not retired",
         cells=((WITH_DATABASE, K),),
         name="keeps its old share, and has the other half of the old strings opened",
@@ -552,7 +555,7 @@ ENTRIES = (
         each_node=True,
         covers=("an MPC node that never retires",),
     ),
-    Entry(
+    ServiceAttack(
         id="inside the user's recovery",
         cells=(("mpc node + token", K), ("token", K)),
         name="speaks for the client in a recovery that the user has begun",
@@ -562,7 +565,7 @@ ENTRIES = (
         says="no such session",
         each_node=True,
     ),
-    Entry(
+    ServiceAttack(
         id="recovery with a token",
         cells=(("mpc node + token", K), ("gateway + mpc node", K)),
         name="client's and MPC node's side of a recovery, which is never activated",
@@ -570,13 +573,13 @@ ENTRIES = (
         each_node=True,
         covers=("the client's side of a recovery, not activated, with an MPC node",),
     ),
-    Entry(
+    ServiceAttack(
         id="two of three",
         cells=(("mpc nodes", K), ("mpc nodes", W)),
         name="put their shares together",
         run=two_of_three,
     ),
-    Entry(
+    ServiceAttack(
         id="both halves",
         cells=(("mpc nodes", P),),
         name="open every half they are sent",

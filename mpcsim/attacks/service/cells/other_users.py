@@ -22,7 +22,7 @@ from mpcsim.attacks.service.attack_environment import (
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells.outside import count_accepted
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.service.rpc import wire
 
@@ -33,9 +33,8 @@ SMART_ACCOUNT: Final = f"/core/evm/v2/erc4337/0x{'11' * 20}/nonce"
 
 
 def requests_without_credentials(env: AttackEnvironment) -> Finding:
-    """Everything that node and gateway can be asked for, without a token and with made-up ones."""
-    alice = env.user()
-    key = alice.generate()
+    """Request everything of node and gateway, without a token and with made-up ones."""
+    alice, key = env.user_with_key()
     tries: list[Callable[[], object]] = [
         partial(env._http, "POST", path, token, body, kind)
         for path in (SIGN_UP, LOGIN)
@@ -71,7 +70,7 @@ def _unsigned(user: User) -> str:
 
 
 def another_users_key(env: AttackEnvironment) -> Finding:
-    """One user has both of another's strings, and its own token."""
+    """Use another user's strings with one's own token."""
     alice, mallory = env.user(), env.user("mallory")
     key = alice.generate()
     mallory.generate()
@@ -95,7 +94,7 @@ def another_users_key(env: AttackEnvironment) -> Finding:
 
 
 def another_users_name(env: AttackEnvironment) -> Finding:
-    """One user generates a key under the name that another gives its own call afterwards."""
+    """Generate a key under the Idempotency-Key that another user uses afterwards."""
     alice, mallory = env.user(), env.user("mallory")
     planted = _generate(mallory, NAME)
     key = _generate(alice, NAME)
@@ -124,7 +123,7 @@ K, W, P, D = Goal.K, Goal.W, Goal.P, Goal.D
 OTHERS: Final = "token, others"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="requests without credentials",
         cells=(("stranger", K), ("stranger", W), ("stranger", P), ("stranger", D)),
         name="asks node and gateway for everything, without a credential and with made-up ones",
@@ -133,7 +132,7 @@ ENTRIES = (
         says="without a credential",
         research=lambda: ResearchBuild(weakened_builds.NO_TOKENS),
     ),
-    Entry(
+    ServiceAttack(
         id="another user's key",
         cells=((OTHERS, K), (OTHERS, P)),
         name="asks with its own token for what another user's strings are good for",
@@ -141,7 +140,7 @@ ENTRIES = (
         check="a key is its user's alone",
         says="no such key",
     ),
-    Entry(
+    ServiceAttack(
         id="another user's name of a call",
         cells=((OTHERS, W), (OTHERS, D)),
         name="uses an Idempotency-Key before the user does",

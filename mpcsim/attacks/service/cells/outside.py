@@ -21,7 +21,7 @@ from mpcsim.attacks.service.attack_environment import (
 )
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.channel import unseal
@@ -35,7 +35,7 @@ SESSIONS_WITHOUT_SHARE: Final = 16
 
 
 def count_accepted(tries: Iterable[Callable[[], object]]) -> int:
-    """How many of them are not refused."""
+    """Return how many attempts are not refused."""
     accepted = 0
     for attempt in tries:
         with suppress(Refusal):
@@ -48,7 +48,7 @@ def count_accepted(tries: Iterable[Callable[[], object]]) -> int:
 
 
 def token_recorded(env: AttackEnvironment) -> Finding:
-    """All that has passed is read, once the tokens in it are old."""
+    """Read a token out of recorded traffic, once it is old, and recover the key with it."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     alice.sign(key)
@@ -61,7 +61,7 @@ def token_recorded(env: AttackEnvironment) -> Finding:
 
 
 def cut_at_activation(env: AttackEnvironment) -> Finding:
-    """The answer to the activation is lost: what does the user take for its key?"""
+    """Drop the answer to the activation, so that the user does not know its key."""
     proxy, alice = env.intercept_gateway(), env.user()
 
     def cut(call: object) -> None:
@@ -85,7 +85,7 @@ def cut_at_activation(env: AttackEnvironment) -> Finding:
 
 
 def password_recorded(env: AttackEnvironment) -> Finding:
-    """All that has passed between the sites is searched for something to try passwords on."""
+    """Search all recorded traffic for something to try passwords on."""
     proxy, alice = env.intercept_gateway(), env.user()
     nodes = [env.corrupt_node(party) for party in MPC_NODES]
     key = alice.generate()
@@ -112,16 +112,15 @@ def password_recorded(env: AttackEnvironment) -> Finding:
 
 
 def strings_without_token(env: AttackEnvironment) -> Finding:
-    """Both strings are stolen; the thief asks for them to be opened."""
-    alice = env.user()
-    key = alice.generate()
+    """Ask for both stolen strings to be opened, without a token."""
+    _, key = env.user_with_key()
     signature = env.impersonate("").sign(key, WANTED.hex())
     return check_forgery(CURVE, key["public_key"], signature, "with both strings and no token")
 
 
 def strings_without_pepper(env: AttackEnvironment) -> Finding:
-    """Both strings are stolen; the thief tries passwords on them, and whatever is in them."""
-    key = env.user().generate()
+    """Try passwords on both stolen strings, with every part of them as pepper."""
+    _, key = env.user_with_key()
     store = SecretStore.from_text(key["secret_store"])
     known = store.to_text().encode() + bytes(KEY_BYTES)
     windows = {known[i : i + KEY_BYTES] for i in range(len(known) - KEY_BYTES + 1)}
@@ -137,9 +136,8 @@ def strings_without_pepper(env: AttackEnvironment) -> Finding:
 
 
 def recovery(env: AttackEnvironment) -> Finding:
-    """The thief recovers the key under a password of its own."""
-    alice = env.user()
-    key = alice.generate()
+    """Recover the key under a password of the thief's own."""
+    alice, key = env.user_with_key()
     stolen = env.impersonate(alice.token)
     new = stolen.recover(password="mine now")
     signature = stolen.sign(new, WANTED.hex())
@@ -157,9 +155,8 @@ def recovery(env: AttackEnvironment) -> Finding:
 
 
 def silent_recovery(env: AttackEnvironment) -> Finding:
-    """The client's side of a recovery, not activated, so that the user notices nothing."""
-    alice = env.user()
-    key = alice.generate()
+    """Play the client's side of a recovery without activation, so that the user notices nothing."""
+    alice, key = env.user_with_key()
     thief = env.stolen_credentials(alice.token)
     share = thief.recover_unactivated()
     signature = thief.sign_with(share, WANTED, OPERATOR)
@@ -167,7 +164,7 @@ def silent_recovery(env: AttackEnvironment) -> Finding:
 
 
 def first_key(env: AttackEnvironment) -> Finding:
-    """The user has no key on the curve yet: the thief makes one."""
+    """Generate the user's first key on a curve."""
     alice = env.user()
     stolen = env.impersonate(alice.token)
     planted = stolen.generate(password="mine")
@@ -177,9 +174,8 @@ def first_key(env: AttackEnvironment) -> Finding:
 
 
 def second_key(env: AttackEnvironment) -> Finding:
-    """The user has a key: the thief generates another."""
-    alice = env.user()
-    key = alice.generate()
+    """Generate another key where the user has one."""
+    alice, key = env.user_with_key()
     planted = env.impersonate(alice.token).generate(password="mine")
     return succeed_if(
         alice.shown_public_key() == planted["public_key"] != key["public_key"],
@@ -189,7 +185,7 @@ def second_key(env: AttackEnvironment) -> Finding:
 
 
 def generation_on_the_side(env: AttackEnvironment) -> Finding:
-    """A generation is begun before the user has a key, and activated when it has one."""
+    """Begin a generation before the user has a key, and activate it when it has one."""
     alice = env.user()
     thief = env.stolen_credentials(alice.token)
     planted = thief.generate_unactivated()
@@ -204,9 +200,8 @@ def generation_on_the_side(env: AttackEnvironment) -> Finding:
 
 
 def open_with_token(env: AttackEnvironment) -> Finding:
-    """With both strings and a token: sign as the user."""
-    alice = env.user()
-    key = alice.generate()
+    """Sign as the user, with both strings and a token."""
+    alice, key = env.user_with_key()
     signature = env.impersonate(alice.token).sign(key, WANTED.hex())
     return check_forgery(
         CURVE, key["public_key"], signature, "as the user, until the token expires"
@@ -214,10 +209,9 @@ def open_with_token(env: AttackEnvironment) -> Finding:
 
 
 def store_without_share(env: AttackEnvironment) -> Finding:
-    """With the secret store and a token, but not the encrypted share: begin to sign again and
-    again, and look for what completes a signature in what the MPC node answers."""
-    alice = env.user()
-    key = alice.generate()
+    """Begin to sign with secret store and token, but without the encrypted share, again and again,
+    and search the MPC node's answers for the rest of a signature."""
+    alice, key = env.user_with_key()
     thief, answered = env.stolen_credentials(alice.token), 0
     store = SecretStore.from_text(key["secret_store"])
     known = [*store.auth_keys.values(), thief.open_vault(key)[:KEY_BYTES]]
@@ -238,18 +232,16 @@ def store_without_share(env: AttackEnvironment) -> Finding:
 
 
 def password_of_vault(env: AttackEnvironment) -> Finding:
-    """With both strings and a token: open the vault, then try passwords without asking anyone."""
-    alice = env.user()
-    key = alice.generate()
+    """Open the vault with both strings and a token, then try passwords without asking anyone."""
+    alice, key = env.user_with_key()
     opened = env.stolen_credentials(alice.token).open_vault(key)
     found = matching_guess(opened[:KEY_BYTES], key["secret_store"])
     return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
 
 
 def key_token(env: AttackEnvironment) -> Finding:
-    """A key token is tried wherever an access token would be good for something."""
-    alice = env.user()
-    key = alice.generate()
+    """Try a key token wherever an access token is accepted."""
+    alice, key = env.user_with_key()
     token = alice.ask(f"token?id={key['key_id']}")["token"]
     stolen = env.impersonate(token)
     bodies = {
@@ -275,7 +267,7 @@ def key_token(env: AttackEnvironment) -> Finding:
 
 
 def another_users_strings(env: AttackEnvironment) -> Finding:
-    """The strings in the database are replaced by those of the thief's own key."""
+    """Replace the strings in the database by those of the thief's own key."""
     alice, mallory = env.user(), env.user("mallory")
     key, other = alice.generate(), mallory.generate()
     swapped = {**key, **{name: other[name] for name in ("encrypted_share", "secret_store")}}
@@ -289,10 +281,10 @@ def another_users_strings(env: AttackEnvironment) -> Finding:
 
 K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
 AS_TOKENS: Final = ("token", "database + token", "store + token")
-"""Rows of whoever has a token, and nothing of the service."""
+"""Rows of attackers that have a token, and nothing of the service."""
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="recorded token",
         cells=(("network", K),),
         name="records everything, and recovers the key with a token it finds there two hours later",
@@ -301,7 +293,7 @@ ENTRIES = (
         says="JWT_EXPIRED",
         research=lambda: ResearchBuild(weakened_builds.EVERLASTING_TOKENS),
     ),
-    Entry(
+    ServiceAttack(
         id="lost activation",
         cells=(("network", W),),
         name="cuts the connection at the worst moment of a key generation",
@@ -309,7 +301,7 @@ ENTRIES = (
         check="a key is in force only with both MPC nodes' votes",
         says="the key that both MPC nodes hold",
     ),
-    Entry(
+    ServiceAttack(
         id="recorded password",
         cells=(("network", P), ("gateway", P), ("gateway, not pinned", P)),
         name="searches everything that passes between the sites for something to try passwords on",
@@ -318,7 +310,7 @@ ENTRIES = (
         says="in nothing that passes",
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="strings without a token",
         cells=(("database", K),),
         name="asks for the stolen strings to be opened",
@@ -327,7 +319,7 @@ ENTRIES = (
         says="JWT_MISSING",
         research=lambda: ResearchBuild(weakened_builds.NO_TOKENS),
     ),
-    Entry(
+    ServiceAttack(
         id="strings without the pepper",
         cells=(("database", P),),
         name="tries passwords on the strings",
@@ -337,14 +329,14 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_PEPPER),
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="recovery by a token thief",
         cells=(("token", K), ("database + token", K), ("store + token", K)),
         name="recovers the key under a password of its own",
         run=recovery,
         covers=("the client's side of a recovery, activated, by a token thief",),
     ),
-    Entry(
+    ServiceAttack(
         id="silent recovery by a token thief",
         cells=(("token", K),),
         name="plays the client's side of a recovery and signs with its share, without activation",
@@ -354,13 +346,13 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_SHARE_SIGNS),
         covers=("the client's side of a recovery, not activated, by a token thief",),
     ),
-    Entry(
+    ServiceAttack(
         id="first key",
         cells=tuple((row, W) for row in weakened_builds.WITH_TOKENS),
         name="generates the user's first key",
         run=first_key,
     ),
-    Entry(
+    ServiceAttack(
         id="second key",
         cells=tuple((row, W) for row in (*AS_TOKENS, "mpc node + token")),
         name="generates a key where there is one",
@@ -368,7 +360,7 @@ ENTRIES = (
         check="one key for a user and curve",
         says="key already exists",
     ),
-    Entry(
+    ServiceAttack(
         id="generation on the side",
         cells=tuple((row, W) for row in AS_TOKENS),
         name="begins a generation before the user does, and activates it afterwards",
@@ -377,7 +369,7 @@ ENTRIES = (
         says="no such session",
         covers=("a generation on the side that tries to replace a key in force",),
     ),
-    Entry(
+    ServiceAttack(
         id="a key token",
         cells=(("token", K),),
         name=(
@@ -389,7 +381,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.KEY_TOKENS_ARE_ACCESS),
         covers=("key tokens at every other recipient and verb",),
     ),
-    Entry(
+    ServiceAttack(
         id="another user's strings",
         cells=tuple(
             (row, W) for row in ("database", "mpc node + database", "mpc node + database, signer")
@@ -399,13 +391,13 @@ ENTRIES = (
         check="a key is its user's alone",
         says="no such key",
     ),
-    Entry(
+    ServiceAttack(
         id="signing as the user",
         cells=(("database + token", K),),
         name="signs with the stolen strings",
         run=open_with_token,
     ),
-    Entry(
+    ServiceAttack(
         id="sessions of whoever cannot open the share",
         cells=(("store + token", K),),
         name="begins to sign its own message, without the share, and reads what comes back",
@@ -414,7 +406,7 @@ ENTRIES = (
         says="sealed with what only the two shares give",
         covers=("callers who open sessions without being able to open the vault",),
     ),
-    Entry(
+    ServiceAttack(
         id="password of an opened vault",
         cells=(("database + token", P), ("store + token", P)),
         name="opens the vault, and tries passwords on what was in it",

@@ -1,8 +1,8 @@
-"""Presignatures used twice: whoever gets two signatures with one, and knows by what each was moved,
-solves two equations for the nonce and the key.
+"""Attacks that use a presignature twice: two signatures with one, and the shift of each, are two
+equations for the nonce and the key.
 
-The MPC node that signs is corrupt and consumes nothing. The REST node is honest, but keeps nothing:
-what it is given again it would use again.
+The MPC node that signs is corrupt and consumes nothing. The REST node is honest, but stores
+nothing: it would use a presignature again that it is given again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mpcsim.attacks.service.attack_environment import (
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import HostileNode
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.ids import CLIENT, ROLES
@@ -50,7 +50,7 @@ class Collector:
     node: HostileNode
     parts: dict[bytes, Presignature] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
-    """What the other MPC node has said."""
+    """Refusals of the other MPC node."""
 
     @classmethod
     def of(cls, env: AttackEnvironment) -> Collector:
@@ -116,23 +116,22 @@ class Collector:
 def set_up_presignatures(
     env: AttackEnvironment, count: int = 1
 ) -> tuple[User, Strings, Collector, list[str]]:
-    """A user with a key and presignatures, at the corrupt MPC node."""
-    alice = env.user()
-    key = alice.generate("secp256k1")
+    """Return a user with a key and presignatures, at the corrupt MPC node."""
+    alice, key = env.user_with_key("secp256k1")
     collector = Collector.of(env)
     body = {**key, "count": count, "signer": ROLES[env.me]}
     return alice, key, collector, alice.ask("presign", body)["presignatures"]
 
 
 def forget_used(wallet: Any) -> None:
-    """A REST node that is a new process every time: what it has used it does not remember."""
-    opened = wallet._presigner.part
+    """Make a REST node forget which presignatures it has used, as if restarted every time."""
+    opened = wallet._presigner.open_part
 
     def part(*arguments: Any) -> Presignature:
         found: Presignature = opened(*arguments)
         return replace(found, use=Use())
 
-    wallet._presigner.part = part
+    wallet._presigner.open_part = part
 
 
 def sign(user: User, key: Strings, presignatures: list[str], message: str) -> bytes:
@@ -144,22 +143,21 @@ def sign(user: User, key: Strings, presignatures: list[str], message: str) -> by
 
 
 def use_twice_after_database_restore(env: AttackEnvironment) -> Finding:
-    """The caller restores its database, and signs something else."""
+    """Make the caller restore its database, and sign something else."""
     alice, key, collector, made = set_up_presignatures(env)
     signatures = [sign(alice, key, made, message) for message in (HONEST, WANTED.hex())]
     return collector.key_from(key["public_key"], signatures)
 
 
 def use_twice_by_retry(env: AttackEnvironment) -> Finding:
-    """The caller gets no answer in time, and asks for the same once more; both answers are seen by
-    whoever has cut the connection."""
+    """Cut the connection, so that the caller asks once more; the attacker sees both answers."""
     alice, key, collector, made = set_up_presignatures(env)
     signatures = [sign(alice, key, made, HONEST) for _ in range(2)]
     return collector.key_from(key["public_key"], signatures)
 
 
 def use_twice_at_replicas(env: AttackEnvironment) -> Finding:
-    """Two replicas of the REST node are given the same presignature at once."""
+    """Give two replicas of the REST node the same presignature at once."""
     alice, key, collector, made = set_up_presignatures(env)
     replicas = [env.stolen_credentials(alice.token) for _ in range(2)]
     fields = {name: key[name] for name in StoredShare.model_fields}
@@ -185,8 +183,8 @@ def use_twice_at_replicas(env: AttackEnvironment) -> Finding:
 
 
 def use_twice_after_node_restore(env: AttackEnvironment) -> Finding:
-    """The other MPC node comes back from a backup that was made before the presignature was used;
-    and the caller's database, too."""
+    """Restore the other MPC node, and the caller's database, from before the presignature was
+    used."""
     alice, key, collector, made = set_up_presignatures(env)
     node = env.node(env.other)
     backup = copy.deepcopy(node._presignatures.usage_tokens._pool)
@@ -198,7 +196,7 @@ def use_twice_after_node_restore(env: AttackEnvironment) -> Finding:
 
 
 def use_under_another_header(env: AttackEnvironment) -> Finding:
-    """A used one is put under what the other MPC node still allows."""
+    """Insert a used presignature under the header of one that the other MPC node still allows."""
     alice, key, collector, made = set_up_presignatures(env, 2)
     used, fresh = map(SealedPresignature.from_text, made)
     signatures = [sign(alice, key, made[:1], HONEST)]
@@ -209,7 +207,7 @@ def use_under_another_header(env: AttackEnvironment) -> Finding:
 
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="a presignature used twice",
         cells=(("mpc node + database", K),),
         name="consumes nothing, and gives the caller a database in which a presignature is unused",
@@ -220,7 +218,7 @@ ENTRIES = (
         each_node=True,
         covers=("a presignature used twice: a restored database",),
     ),
-    Entry(
+    ServiceAttack(
         id="a presignature used twice, by a retry",
         cells=(("mpc node", K),),
         name="consumes nothing, and keeps the caller's answer back until it asks once more",
@@ -231,7 +229,7 @@ ENTRIES = (
         each_node=True,
         covers=("a presignature used twice: a retry after a time-out",),
     ),
-    Entry(
+    ServiceAttack(
         id="a presignature used twice, at once",
         cells=(("mpc node", K),),
         name="consumes nothing, while two replicas of the caller's node sign at once",
@@ -242,7 +240,7 @@ ENTRIES = (
         each_node=True,
         covers=("a presignature used twice: a race of two replicas",),
     ),
-    Entry(
+    ServiceAttack(
         id="a presignature used twice, after a restore",
         cells=(("mpc node + database", K),),
         name="consumes nothing, and has the other MPC node, and the database, restored",
@@ -253,7 +251,7 @@ ENTRIES = (
         each_node=True,
         covers=("a presignature used twice: an MPC node restored from a backup",),
     ),
-    Entry(
+    ServiceAttack(
         id="a presignature under another one's header",
         cells=(("mpc node + database", K),),
         name="consumes nothing, and puts a used presignature under an unused one's header",

@@ -12,14 +12,14 @@ from mpcsim.attacks.service.attack_environment import (
     check_forgery,
 )
 from mpcsim.attacks.service.findings import Finding, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import OPERATOR
 from node.models import StoredShare
 
 
 class HostileWallet:
-    """A corrupt node's operations: the honest ones, with a memory of every call's arguments."""
+    """Wallet of a corrupt REST node: the honest one, with a record of every call's arguments."""
 
     def __init__(self, honest: Any) -> None:
         self._honest = honest
@@ -44,7 +44,7 @@ def _corrupt(env: AttackEnvironment) -> HostileWallet:
 
 
 def another_message(env: AttackEnvironment) -> Finding:
-    """The node keeps the strings and the token of a call, and signs once more with them."""
+    """Sign once more with the strings and the token of a call."""
     wallet, alice = _corrupt(env), env.user()
     key = alice.generate()
     alice.sign(key)
@@ -58,7 +58,7 @@ def another_message(env: AttackEnvironment) -> Finding:
 
 
 def another_key(env: AttackEnvironment) -> Finding:
-    """The node answers with a key of its own."""
+    """Answer with a key of the node's own."""
     mallory = env.user("mallory")
     other = mallory.generate()
     signature = mallory.sign(other, WANTED.hex())
@@ -68,7 +68,7 @@ def another_key(env: AttackEnvironment) -> Finding:
 
 
 def password(env: AttackEnvironment) -> Finding:
-    """The node reads the password in the call."""
+    """Read the password in the call."""
     wallet, alice = _corrupt(env), env.user()
     alice.public_key(alice.generate())
     seen = wallet.seen["password"]
@@ -78,19 +78,19 @@ def password(env: AttackEnvironment) -> Finding:
 NODE = "node"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="another message",
         cells=((NODE, Goal.K),),
         name="signs once more with what a call brought",
         run=another_message,
     ),
-    Entry(
+    ServiceAttack(
         id="another key",
         cells=((NODE, Goal.W),),
         name="says that a key of its own is the user's",
         run=another_key,
     ),
-    Entry(
+    ServiceAttack(
         id="password in the call",
         cells=((NODE, Goal.P),),
         name="reads the password",

@@ -1,4 +1,4 @@
-"""Stores that are rolled back, and disks that are copied."""
+"""Attacks with stores that are rolled back, and with copies of disks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mpcsim.attacks.service.attack_environment import (
 )
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES
@@ -25,7 +25,7 @@ from mpcsim.service.vault import SecretStore, password_key
 
 
 def old_strings(env: AttackEnvironment, store: str) -> Finding:
-    """After a recovery, a store from before it is put back, and the old strings are tried."""
+    """Restore a store from before a recovery, and try the old strings."""
     alice = env.user()
     old = alice.generate()
     copy = env.back_up_store(store)
@@ -47,7 +47,7 @@ def old_strings(env: AttackEnvironment, store: str) -> Finding:
 
 
 def another_key(env: AttackEnvironment, store: str) -> Finding:
-    """A store from before the user had a key is put back, and a key is generated."""
+    """Restore a store from before the user had a key, and generate one."""
     alice = env.user()
     copy = env.back_up_store(store)
     key = alice.generate()
@@ -62,9 +62,8 @@ def another_key(env: AttackEnvironment, store: str) -> Finding:
 
 
 def passwords_in_stores(env: AttackEnvironment) -> Finding:
-    """Everything on the disks, old and new, is searched for something to try passwords on."""
-    alice = env.user()
-    key = alice.generate()
+    """Search all files of all stores, old and new, for something to try passwords on."""
+    alice, key = env.user_with_key()
     alice.public_key(key)
     alice.recover()
     store = SecretStore.from_text(key["secret_store"])
@@ -79,9 +78,9 @@ def passwords_in_stores(env: AttackEnvironment) -> Finding:
 
 
 def dropped_share_on_disk(env: AttackEnvironment) -> Finding:
-    """A token thief's recovery comes to nothing; later the operator's disk is copied."""
-    alice = env.user()
-    key = alice.generate()
+    """Recover with a stolen token without activation; later search a copy of the MPC node's
+    disk."""
+    alice, key = env.user_with_key()
     share = env.stolen_credentials(alice.token).recover_unactivated()
     env.service.wait(600_000)  # the session expires
     alice.sign(key)
@@ -93,7 +92,7 @@ def dropped_share_on_disk(env: AttackEnvironment) -> Finding:
 
 
 def _shares_in(path: Path, like: KeyShare) -> list[KeyShare]:
-    """Every share of an epoch that a file holds anywhere."""
+    """Return every share of an epoch that a file holds anywhere."""
     data, epoch = path.read_bytes(), like.record.epoch
     encoded = like.to_bytes()
     before = encoded.index(epoch)
@@ -106,8 +105,8 @@ def _shares_in(path: Path, like: KeyShare) -> list[KeyShare]:
     return found
 
 
-def _rolled_back(store: str) -> Entry:
-    return Entry(
+def _rolled_back(store: str) -> ServiceAttack:
+    return ServiceAttack(
         id=f"the {store}'s store from before a recovery",
         cells=(("rolled back", Goal.K),),
         name="the retired strings are tried",
@@ -119,8 +118,8 @@ def _rolled_back(store: str) -> Entry:
     )
 
 
-def _second_key(store: str) -> Entry:
-    return Entry(
+def _second_key(store: str) -> ServiceAttack:
+    return ServiceAttack(
         id=f"the {store}'s store from before the key",
         cells=(("rolled back", Goal.W),),
         name="a key is generated where there was one",
@@ -137,7 +136,7 @@ STORES = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
 ENTRIES = (
     *map(_rolled_back, STORES),
     *map(_second_key, STORES),
-    Entry(
+    ServiceAttack(
         id="passwords in stores",
         cells=(("rolled back", Goal.P),),
         name="every file is searched for something to try passwords on",
@@ -147,7 +146,7 @@ ENTRIES = (
         on_disk=True,
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="a dropped share on the disk",
         cells=(("token", Goal.K), ("rolled back", Goal.K)),
         name="a silent recovery by a token thief, and later a copy of the MPC node's disk",

@@ -13,7 +13,7 @@ from typing import Final
 
 from mpcsim.cli.ports import LAB_PORT, port
 from mpcsim.service.operations import HOST, Program
-from mpcsim.service.process import ending_with_its_starter
+from mpcsim.service.process import command_ending_with_parent
 
 _CONFIGURATION: Final = Path(__file__).parent
 
@@ -25,7 +25,7 @@ def lab_program(at: Program, node: Program, data: Path) -> tuple[Program, str]:
         at: the gateway.
     """
     lab_port, token = port("LAB_PORT", LAB_PORT), secrets.token_hex(16)
-    command = [*ending_with_its_starter("jupyterlab"), "--no-browser", f"--ip={HOST}"]
+    command = [*command_ending_with_parent("jupyterlab"), "--no-browser", f"--ip={HOST}"]
     command += [f"--port={lab_port}", "--ServerApp.port_retries=0", "--ServerApp.root_dir=."]
     command += ["--log-level=ERROR", "--LabApp.log_level=ERROR"]
     command += ["--LabApp.extension_manager=readonly"]

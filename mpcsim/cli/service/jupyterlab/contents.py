@@ -19,7 +19,7 @@ class Contents(AsyncLargeFileManager):
     """The folder's files; a notebook that says no more than "Python" says which."""
 
     async def get(self, path: str, *arguments: Any, **named: Any) -> dict[str, Any]:
-        """A file or folder, as its base class gives it."""
+        """Return a file or folder, as its base class gives it."""
         model: dict[str, Any] = await super().get(path, *arguments, **named)  # type: ignore[no-untyped-call]
         if model["type"] == "notebook" and model["content"] is not None:
             complete(model["content"]["metadata"])

@@ -1,8 +1,7 @@
-"""What a receiver checks of each message, and how that came out in a run.
+"""Checks that a receiver makes of each message, and their outcomes in a run.
 
-A failed check ends a run, and the party's ``Aborted`` says which it was (where, for what reason,
-about whose messages); so the outcome of every check follows from how far its party came and why it
-stopped.
+A failed check ends a run, and the party's ``Aborted`` names it (place, reason, culprits); so the
+outcome of every check follows from how far its party came and why it stopped.
 """
 
 from __future__ import annotations
@@ -20,30 +19,30 @@ from mpcsim.protocols.engine.events import Ignored
 PASSED, FAILED, OPEN, IGNORED = "passed", "failed", "open", "ignored"
 
 ON_RECEIPT: Final = 0
-"""In place of a round's number: as soon as the message is there."""
+"""Number, in place of a round's, for checks on receipt of the message."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check that receivers of a message make."""
+    """Check that receivers of a message make."""
 
     text: str
     reason: Reason | None
-    """Why the run aborts if it fails; None: the message is ignored."""
+    """Reason of the abort if it fails; None: the message is ignored."""
     round: int = ON_RECEIPT
-    """In which the receiver makes it."""
+    """Round in which the receiver makes it."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A check and its outcome in a run."""
+    """Check with its outcome in a run."""
 
     text: str
     reason: str
     """Name of the reason; empty: the message is ignored."""
     round: int
     outcome: str
-    """``passed``, ``failed``, ``ignored`` or ``open`` (the receiver did not come to it)."""
+    """Outcome: ``passed``, ``failed``, ``ignored`` or ``open`` (the receiver did not reach it)."""
     detail: str = ""
 
 
@@ -117,8 +116,8 @@ _RESPOND: Final = (
 )
 
 
-def _opened(round_: int) -> tuple[Check, ...]:
-    """Of who shows its part in re-randomising the nonce, in that round."""
+def _opening_checks(round_: int) -> tuple[Check, ...]:
+    """Return the checks of an opening that re-randomises the nonce, made in a round."""
     return (
         Check("sender signs the same hash with the same presignature", _R.SESSION_MISMATCH, round_),
         Check("rho_j opens its commitment from presigning", _R.COMMITMENT_OPENING, round_),
@@ -166,9 +165,9 @@ CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
         "Respond": (Check("one answer for each", _R.MALFORMED_MESSAGE, 4), *_RESPOND),
     },
     "presigned": {
-        "Open": _opened(2),
+        "Open": _opening_checks(2),
         "Answer": (
-            *_opened(3),
+            *_opening_checks(3),
             Check("the denominator is not 0", _R.ZERO_DENOMINATOR, 3),
             Check("libsecp256k1 accepts the assembled signature", _R.SIGNATURE_INVALID, 3),
         ),
@@ -189,22 +188,23 @@ CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
         ),
     },
 }
-"""By protocol and kind of message, in the order in which receivers make them. Kind, round and
-reason say which check of the protocol a line tells of."""
+"""Checks by protocol and kind of message, in the order in which receivers make them. Kind, round
+and reason identify the check of the protocol that a line describes."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one party came."""
+    """Progress of one party in a run."""
 
     state: object
-    """``Done``, ``Aborted``, ``Waiting`` or None."""
-    begun: int
-    """The last round it began."""
+    """State: ``Done``, ``Aborted``, ``Waiting`` or None."""
+    last_round_begun: int
+    """Last round that it began."""
 
     @property
-    def broke_off(self) -> int | None:
-        """The round in which it found a reason of its own to abort; ``ON_RECEIPT``: in none."""
+    def aborted_in(self) -> int | None:
+        """Round in which it found a reason of its own to abort; ``ON_RECEIPT``: in none; None: it
+        found none."""
         match self.state:
             case Aborted(reported_by=None, where=InRound(round=round_)):
                 return round_
@@ -212,13 +212,13 @@ class Progress:
                 return ON_RECEIPT
         return None
 
-    def passed(self, round_: int) -> bool:
-        """Whether the party came through a round."""
+    def has_passed(self, round_: int) -> bool:
+        """Return whether the party completed a round."""
         if isinstance(self.state, Done):
             return True
-        if self.broke_off:
-            return round_ < self.broke_off
-        return round_ <= self.begun
+        if self.aborted_in:
+            return round_ < self.aborted_in
+        return round_ <= self.last_round_begun
 
 
 def checks_of(
@@ -231,12 +231,12 @@ def checks_of(
     received: bool,
     ignored: Ignored | None = None,
 ) -> tuple[Checked, ...]:
-    """The checks of one message, with their outcome.
+    """Return the checks of one message, with their outcomes.
 
     Args:
-        progress: the receiver's.
+        progress: of the receiver.
         received: whether it arrived before the receiver had ended.
-        ignored: why the receiver took no notice of it.
+        ignored: why the receiver ignored it.
     """
     own = () if kind == AbortNotice.__name__ else CHECKS.get(protocol, {}).get(kind, ())
     every = [*ENVELOPE, *(SEALED if sealed else ()), *EVERY, *own]
@@ -267,8 +267,8 @@ def _checked(check: Check, outcome: str, detail: str = "") -> Checked:
 
 
 def _failed(every: list[Check], kind: str, sender: PartyId, progress: Progress) -> int | None:
-    """Which of the checks ended the receiver's run; None if none of them did."""
-    aborted, round_ = progress.state, progress.broke_off
+    """Return the index of the check that ended the receiver's run; None: none of them did."""
+    aborted, round_ = progress.state, progress.aborted_in
     if not isinstance(aborted, Aborted) or round_ is None or sender not in aborted.about:
         return None
     if round_ == ON_RECEIPT and aborted.where != OnReceipt(sender, kind):
@@ -282,7 +282,7 @@ def _failed(every: list[Check], kind: str, sender: PartyId, progress: Progress) 
 def _outcome(check: Check, at: int, failed: int | None, progress: Progress) -> str:
     if check.round == ON_RECEIPT:
         return PASSED if failed is None or at < failed else OPEN
-    if check.round == progress.broke_off:
+    if check.round == progress.aborted_in:
         return PASSED if failed is not None and at < failed else OPEN
-    # What is settled in rounds that the receiver came through is settled.
-    return PASSED if progress.passed(check.round) else OPEN
+    # Checks of rounds that the receiver completed have passed.
+    return PASSED if progress.has_passed(check.round) else OPEN

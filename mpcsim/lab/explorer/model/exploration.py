@@ -1,4 +1,4 @@
-"""One session looked at from all sides, and what if: the explorer without its looks."""
+"""Exploration of one session: what the explorer shows and changes, without its widget."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any, Final, Self
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer.model import model
 from mpcsim.lab.explorer.model.fields import REPLACE, WHOLE
-from mpcsim.lab.explorer.model.retime import relinked
+from mpcsim.lab.explorer.model.retime import with_link_numbers
 from mpcsim.lab.explorer.model.sessions import Edit, Source, TraceSession
 from mpcsim.lab.explorer.model.views import Detail, View
 from mpcsim.protocols.engine import Definition
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
-from mpcsim.sim.run.observe import Recording
+from mpcsim.sim.network.transport import is_whole_number
+from mpcsim.sim.run.message_recording import Recording
 from mpcsim.sim.simulation import Result
 from mpcsim.sim.streams import SEED_BITS
 from mpcsim.sim.trace import Trace
 
 LARGEST_SEED: Final = 2**SEED_BITS - 1
-"""Seeds of sessions have no more bits."""
+"""Largest seed of a session."""
 
 
 class Exploration:
-    """One session, stepped through and altered."""
+    """Session that is stepped through and altered."""
 
     def __init__(
         self,
@@ -39,12 +39,12 @@ class Exploration:
         Args:
             run: what an operation gave (its last attempt), or a trace. Neither holds the messages
                 themselves; ``Explorer.live`` shows those.
-            network: that it ran over; by default, what can be told from the trace.
+            network: that it ran over; by default, as the messages met it.
             definition: of the protocol; not necessary for the protocols of this package.
             reveal: show secret values. They are then in the notebook's output, too.
 
         Raises:
-            UsageError: nothing can be told of the network: pass it.
+            UsageError: the trace does not determine the network: pass it.
         """
         trace = run.trace if isinstance(run, Result) else run
         self._source = (
@@ -54,43 +54,43 @@ class Exploration:
         self._definition = definition
         self._edits: tuple[Edit, ...] = ()
         self._seed: int | None = None
-        """In place of the seed at first."""
+        """Seed in place of the original one."""
         self._reveal = reveal
         self._first, self._recording = self._source.run(self._network, ())
         self._trace = self._first
         self._details: dict[str, Detail] | None = None
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ present run
 
     @property
     def trace(self) -> Trace:
-        """The run as it is now."""
+        """Trace of the present run."""
         return self._trace
 
     @property
     def network(self) -> Network:
-        """The network as it is now."""
+        """Present network."""
         return self._network
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """What was altered, in order."""
+        """Alterations in order."""
         return self._edits
 
     @property
     def recording(self) -> Recording | None:
-        """What an onlooker saw; None for a run of the past. Holds SECRETS."""
+        """Recording of an onlooker; None for a run of the past. Holds SECRETS."""
         return self._recording
 
     @property
     def view(self) -> View:
-        """The run as a reader sees it."""
+        """Present run as shown."""
         return model.view(
             self._trace,
             self._recording,
             network=self._network,
             definition=self._definition,
-            before=model.Before(self._first, self._source.network),
+            before=model.Baseline(self._first, self._source.network),
             edits=self._edits,
             reveal=self._reveal,
             frozen=self._source.frozen,
@@ -99,7 +99,7 @@ class Exploration:
 
     @property
     def details(self) -> dict[str, Detail]:
-        """What is in each message, by the keys of the view's messages."""
+        """Contents of each message, by the keys of the view's messages."""
         if self._details is None:
             self._details = model.details(
                 self._trace, self._recording, definition=self._definition, reveal=self._reveal
@@ -107,7 +107,7 @@ class Exploration:
         return self._details
 
     def shown(self, *, reveal: bool) -> tuple[View, dict[str, Detail]]:
-        """View and details with or without secret values.
+        """Return view and details with or without secret values.
 
         Raises:
             UsageError: with them, and this exploration does not show them.
@@ -122,7 +122,7 @@ class Exploration:
         plain._reveal, plain._details = False, None
         return plain.view, plain.details
 
-    # ------------------------------------------------------------------ what if
+    # ------------------------------------------------------------------ changes
 
     def edit(
         self,
@@ -135,7 +135,7 @@ class Exploration:
         *,
         everyone: bool = False,
     ) -> Self:
-        """Let a party send something else than it should, and run the session again.
+        """Alter a message of a party, and run the session again.
 
         Args:
             kind: of the message, e.g. ``Commit``.
@@ -157,7 +157,7 @@ class Exploration:
         return self
 
     def undo(self) -> Self:
-        """Take the last edit back."""
+        """Revert the last edit."""
         self._change(self._network, self._edits[:-1], self._seed)
         return self
 
@@ -170,51 +170,50 @@ class Exploration:
         mbit_per_s: float | None = None,
         loss: float | None = None,
     ) -> Self:
-        """Give the link between two sites other numbers, and watch the times move.
+        """Change the numbers of the link between two sites, and run the session over it.
 
         Jitter, bursts of losses and the way back change in proportion.
 
         Args:
-            one_way_ms: mean latency from ``a`` to ``b``; None: as it is, like the others.
-            loss: share of the packets that get lost. Which ones, the seed says.
+            one_way_ms: mean latency from ``a`` to ``b``; None: unchanged, like the others.
+            loss: share of lost packets. The seed determines which.
 
         Raises:
-            UsageError: no such link, a bad number, or a run that broke off in the past.
+            UsageError: no such link, a bad number, or a run that was incomplete.
         """
         first = self._source.network
         numbers = {"one_way_ms": one_way_ms, "mbit_per_s": mbit_per_s, "loss": loss}
-        network = relinked(self._network, first, a, b, **numbers)
+        network = with_link_numbers(self._network, first, a, b, **numbers)
         if network.links == first.links:
             network = first
         self._change(network, self._edits, self._seed)
         return self
 
     def set_seed(self, seed: int) -> Self:
-        """Draw latencies and losses anew; the same seed always gives the same picture.
+        """Draw latencies and losses anew; the same seed always gives the same run.
 
-        Contents of messages and secrets are the same: they do not follow from it.
+        Contents of messages and secrets do not depend on it.
 
         Raises:
-            UsageError: not a whole number from 0 to ``LARGEST_SEED``, or a run that broke off in
-                the past.
+            UsageError: not a whole number from 0 to ``LARGEST_SEED``, or a run that was incomplete.
         """
-        if not whole(seed, 0) or seed > LARGEST_SEED:
+        if not is_whole_number(seed, 0) or seed > LARGEST_SEED:
             raise UsageError(f"seed {seed}: it must be a whole number from 0 to {LARGEST_SEED}")
         self._change(self._network, self._edits, None if seed == self._first.seed else int(seed))
         return self
 
     def restore_network(self) -> Self:
-        """Links and seed as they were at first; edits stay."""
+        """Restore links and seed; edits are kept."""
         self._change(self._source.network, self._edits, None)
         return self
 
     def reset(self) -> Self:
-        """Back to the run as it was at first."""
+        """Restore the original run."""
         self._change(self._source.network, (), None)
         return self
 
     def _change(self, network: Network, edits: tuple[Edit, ...], seed: int | None) -> None:
-        """Run the session like that; if that is refused, everything stays as it is."""
+        """Run the session with changes; if that is refused, nothing changes."""
         trace, recording = self._source.run(network, edits, seed)
         if recording is not self._recording or edits != self._edits:
             self._details = None

@@ -1,7 +1,7 @@
-"""A message taken apart: its fields with their bytes, and every way to alter one of them.
+"""Fields of a message: their bytes, and all alterations of each.
 
-The codecs of a message say where each field lies in its payload. So a field is shown, and altered,
-by its place in the payload, and the rest of the message stays as its sender made it.
+The codecs of a message determine where each field lies in its payload. So a field is shown, and
+altered, by its position in the payload, and the rest of the message stays as its sender made it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from mpcsim.crypto.encoding import (
 from mpcsim.errors import UsageError
 
 PREVIEW_BYTES: Final = 32
-"""Of a longer value only so many bytes are shown."""
+"""Bytes of a long value that are shown."""
 SHOWN_ELEMENTS: Final = 3
-"""Of a longer sequence only so many elements are shown."""
+"""Elements of a long sequence that are shown."""
 
 WHOLE: Final = ""
-"""The path of the message itself."""
+"""Path of the message itself."""
 WITHHOLD: Final = "withhold"
 REPLACE: Final = "replace"
 FLIP: Final = "flip a bit"
@@ -51,30 +51,31 @@ FIRST_PLUS_ONE, DROP_LAST, LEAVE_OUT = "first scalar + 1", "drop the last", "lea
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a message, or an element of one."""
+    """Field of a message, or an element of one."""
 
     path: str
-    """``reply.a``, ``echo[3]``, ``coefficients[0]``; empty for the message itself."""
+    """Path: ``reply.a``, ``echo[3]``, ``coefficients[0]``; empty for the message itself."""
     name: str
     type: str
-    """``point``, ``scalar``, ``32 bytes``, ..."""
+    """Type: ``point``, ``scalar``, ``32 bytes``, ..."""
     doc: str
     size: int | None
     """Bytes on the wire, length prefixes included; None if no value is at hand."""
     value: str | None
-    """In hexadecimal or decimal, long ones cut; None if there is none, or it is not for showing."""
+    """Value in hexadecimal or decimal, long ones shortened; None: there is none, or it is not
+    shown."""
     receiver_only: bool
-    """Whether it is for its receiver alone: neither public nor the same for everyone."""
+    """Whether it is secret from everyone but its receiver."""
     operations: tuple[str, ...]
-    """What can be done to it; ``replace`` takes bytes in hexadecimal."""
+    """Alterations of it; ``replace`` takes bytes in hexadecimal."""
     fields: tuple[Field, ...] = ()
     omitted: int = 0
-    """Elements that are not shown."""
+    """Number of elements that are not shown."""
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a value lies in the payload, and what it is."""
+class _FieldLocation:
+    """Value with its position in the payload."""
 
     path: str
     name: str
@@ -88,22 +89,22 @@ class _Place:
 def message_fields(
     payload: bytes, kind: type[Message], context: WireContext, *, private: bool, reveal: bool
 ) -> tuple[Field, ...]:
-    """The fields of a message.
+    """Return the fields of a message.
 
     Args:
-        private: it is sealed and made for its receiver alone. Then all of it but points (they
-            hide what they commit to) and digests by party is for the receiver only.
+        private: whether it is sealed and made for one receiver. Then all of it is for the receiver
+            only, except points (they hide what they commit to) and digests by party.
         reveal: show the values that are for the receiver only, too.
 
     Raises:
         InvalidEncoding: the payload is not a message of that kind.
     """
     message = kind.decode(payload, context)
-    return tuple(_field(place, context, private, reveal) for place in _parts(message, context))
+    return tuple(_field(place, context, private, reveal) for place in _top_fields(message, context))
 
 
 def schema(kind: type[Message]) -> tuple[Field, ...]:
-    """The fields of a kind of message, without values."""
+    """Return the fields of a kind of message, without values."""
     docs = field_docs(kind)
     return tuple(
         Field(name, name, describe(codec), docs.get(name, ""), None, None, False, ())
@@ -119,7 +120,7 @@ def alter(
     operation: str,
     argument: bytes = b"",
 ) -> bytes | None:
-    """A payload with one thing altered.
+    """Return a payload with one alteration.
 
     Args:
         path: of the field; empty for the message itself.
@@ -130,7 +131,7 @@ def alter(
         The new payload; None if the message is withheld.
 
     Raises:
-        UsageError: there is no such field, or that cannot be done to it.
+        UsageError: there is no such field, or the operation does not apply to it.
         InvalidEncoding: the payload is not a message of that kind.
     """
     if path == WHOLE:
@@ -143,70 +144,72 @@ def alter(
         if operation not in changed:
             raise UsageError(f"a whole message: cannot {operation!r} (can: {', '.join(changed)})")
         return changed[operation]
-    place = _find(kind.decode(payload, context), context, path)
+    place = _locate(kind.decode(payload, context), context, path)
     able = _operations(place.codec, place.value)
     if operation not in able:
         raise UsageError(f"field {path}: cannot {operation!r} (can: {', '.join(able)})")
     if operation == REPLACE:
         new = argument
     else:
-        new = _changed(place.codec, place.value, operation, context)
+        new = _altered_encoding(place.codec, place.value, operation, context)
     return payload[: place.start] + new + payload[place.end :]
 
 
 WHOLE_OPERATIONS: Final = (WITHHOLD, CUT, APPEND, REPLACE)
-"""What can be done to a message as a whole."""
+"""Alterations of a message as a whole."""
 
 
-# ---------------------------------------------------------------------- taking apart
+# ---------------------------------------------------------------------- decoding
 
 
-def _parts(message: Message, context: WireContext, path: str = "", at: int = 0) -> Iterator[_Place]:
+def _top_fields(
+    message: Message, context: WireContext, path: str = "", at: int = 0
+) -> Iterator[_FieldLocation]:
     docs = field_docs(type(message))
     for name, codec in message.CODECS:
         value = getattr(message, name)
         end = at + len(codec.write(value, context))
-        yield _Place(f"{path}{name}", name, codec, value, at, end, docs.get(name, ""))
+        yield _FieldLocation(f"{path}{name}", name, codec, value, at, end, docs.get(name, ""))
         at = end
 
 
-def _inner(place: _Place, context: WireContext) -> Iterator[_Place]:
-    """What a value is made of, if it has parts of its own."""
+def _elements(place: _FieldLocation, context: WireContext) -> Iterator[_FieldLocation]:
+    """Yield the parts of a value, if it has any."""
     codec, value, at = place.codec, place.value, place.start
     match codec:
         case Nested():
-            yield from _parts(value, context, f"{place.path}.", at)
+            yield from _top_fields(value, context, f"{place.path}.", at)
         case Optional(element) if value is not None:
-            inner = _Place(place.path, place.name, element, value, at + 1, place.end)
-            yield from _inner(inner, context)
+            inner = _FieldLocation(place.path, place.name, element, value, at + 1, place.end)
+            yield from _elements(inner, context)
         case Seq(element):
             at += 2
             for index, item in enumerate(value):
                 end = at + len(element.write(item, context))
-                yield _Place(f"{place.path}[{index}]", f"[{index}]", element, item, at, end)
+                yield _FieldLocation(f"{place.path}[{index}]", f"[{index}]", element, item, at, end)
                 at = end
         case PerParty(element):
             at += 2
             for j in sorted(value):
                 start, end = at + 2, at + 2 + len(element.write(value[j], context))
                 path = f"{place.path}[{j}]"
-                yield _Place(path, f"of party {j}", element, value[j], start, end)
+                yield _FieldLocation(path, f"of party {j}", element, value[j], start, end)
                 at = end
 
 
-def _find(message: Message, context: WireContext, path: str) -> _Place:
-    places = list(_parts(message, context))
+def _locate(message: Message, context: WireContext, path: str) -> _FieldLocation:
+    places = list(_top_fields(message, context))
     while places:
         place = places.pop()
         if place.path == path:
             return place
         if path.startswith((f"{place.path}.", f"{place.path}[")):
-            places += _inner(place, context)
+            places += _elements(place, context)
     raise UsageError(f"{type(message).__name__} has no field {path!r}")
 
 
-def _field(place: _Place, context: WireContext, private: bool, reveal: bool) -> Field:
-    inner = list(_inner(place, context))
+def _field(place: _FieldLocation, context: WireContext, private: bool, reveal: bool) -> Field:
+    inner = list(_elements(place, context))
     shown = inner
     if isinstance(place.codec, Seq) and len(inner) > SHOWN_ELEMENTS + 1:
         shown = inner[:SHOWN_ELEMENTS]
@@ -229,11 +232,11 @@ def _field(place: _Place, context: WireContext, private: bool, reveal: bool) -> 
 
 
 def _digests(codec: Codec) -> bool:
-    """Digests by party, as an echo has them, are public."""
+    """Return whether a codec is of digests by party, as in an echo, which are public."""
     return isinstance(codec, PerParty) and codec.element == Fixed(32)
 
 
-def _text(place: _Place, context: WireContext) -> str | None:
+def _text(place: _FieldLocation, context: WireContext) -> str | None:
     match place.codec, place.value:
         case ((Optional() | Seq() | PerParty()), _):
             return "none"
@@ -248,7 +251,7 @@ def _text(place: _Place, context: WireContext) -> str | None:
 
 
 def shortened(data: bytes) -> str:
-    """Bytes in hexadecimal, the middle of long ones left out."""
+    """Return bytes in hexadecimal, the middle of long ones left out."""
     if len(data) <= PREVIEW_BYTES + 4:
         return data.hex()
     half = PREVIEW_BYTES // 2
@@ -256,7 +259,7 @@ def shortened(data: bytes) -> str:
 
 
 def describe(codec: Codec, value: Any = None) -> str:
-    """What a field holds, in a word or two."""
+    """Return the type of a field in a word or two."""
     match codec:
         case Unsigned(width):
             return f"number of {width} bytes"
@@ -289,11 +292,11 @@ def describe(codec: Codec, value: Any = None) -> str:
 
 
 _DOCS: dict[str, dict[str, str]] = {}
-"""By the class's full name: classes stay what they are."""
+"""Docstrings by the class's full name: classes do not change."""
 
 
 def field_docs(kind: type[Message]) -> dict[str, str]:
-    """The docstrings under the fields of a message class."""
+    """Return the docstrings under the fields of a message class."""
     name = f"{kind.__module__}.{kind.__qualname__}"
     if name not in _DOCS:
         _DOCS[name] = _read_docs(kind)
@@ -319,7 +322,7 @@ def _read_docs(kind: type[Message]) -> dict[str, str]:
     return found
 
 
-# ---------------------------------------------------------------------- altering
+# ---------------------------------------------------------------------- alteration
 
 
 def _operations(codec: Codec, value: Any) -> tuple[str, ...]:
@@ -344,13 +347,13 @@ def _operations(codec: Codec, value: Any) -> tuple[str, ...]:
             return (REPLACE,)
 
 
-def _changed(codec: Codec, value: Any, operation: str, context: WireContext) -> bytes:
-    """The new encoding of a field."""
+def _altered_encoding(codec: Codec, value: Any, operation: str, context: WireContext) -> bytes:
+    """Return the new encoding of a field."""
     match codec, operation:
         case Optional(), "leave out":
             return b"\0"
         case Optional(element), _:
-            return b"\1" + _changed(element, value, operation, context)
+            return b"\1" + _altered_encoding(element, value, operation, context)
         case _, "flip a bit":
             data = bytearray(codec.write(value, context))
             data[4 if isinstance(codec, Bytes | Text) else 0] ^= 1

@@ -1,7 +1,8 @@
-"""What each party learns in which round, and what it must never learn.
+"""Knowledge of each party after each round, and what it must never learn: a table for each
+protocol.
 
-The tables name the values as the papers do. Where a session was recorded live, ``path`` finds the
-value itself in what the party kept, so a table that no longer fits the protocol shows.
+The tables name values as the papers do. Where a session was recorded live, ``path`` finds the value
+itself in what the party kept, so that an outdated table is noticed.
 """
 
 from __future__ import annotations
@@ -19,44 +20,44 @@ RECEIVED: Final = "received"
 GATEWAY: Final = "the network"
 
 BEFORE: Final = 0
-"""In place of a round's number: known before the session began."""
+"""Number, in place of a round's: known before the session began."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """Something that a party knows."""
+    """Value that a party knows."""
 
     name: str
     meaning: str
     kind: str
-    """``own secret``, ``public`` or ``received``."""
+    """Kind: ``own secret``, ``public`` or ``received``."""
     path: str = ""
-    """Where it is in what the party kept after the round (in its set-up, if known before)."""
+    """Path in what the party kept after the round (in its set-up, if known before)."""
 
 
 @dataclass(frozen=True)
-class Never:
-    """Something that a party must never learn of another one."""
+class ForbiddenKnowledge:
+    """Value of another party that a party must never learn."""
 
     name: str
-    """``{j}`` stands for the other party."""
+    """Name; ``{j}`` stands for the other party."""
     meaning: str
     round: int = BEFORE
     path: str = ""
-    """Where the other party has it; empty: nobody has it."""
+    """Path at the other party; empty: nobody has it."""
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What one protocol tells whom."""
+    """Knowledge that one protocol gives to its parties."""
 
     by_round: Mapping[int, tuple[Item, ...]]
     by_message: Mapping[str, tuple[Item, ...]]
-    """From a message of that kind; ``{j}`` stands for its sender."""
-    never: tuple[Never, ...]
+    """Items from a message of that kind; ``{j}`` stands for its sender."""
+    never: tuple[ForbiddenKnowledge, ...]
 
 
-_PRIVATE_KEY: Final = Never(
+_PRIVATE_KEY: Final = ForbiddenKnowledge(
     "the private key", "nobody has it, at no time: it is never put together"
 )
 
@@ -108,9 +109,11 @@ _DEALING: Final = Knowledge(
         "Deal": (Item("f_{j}(i)", "its share of the polynomial of party {j}", RECEIVED),),
     },
     (
-        Never("f_{j}", "the polynomial of party {j}: only its own point on it", 1, "polynomial"),
-        Never("e_{j}", "the X25519 secret of party {j}", 1, "channel_secret"),
-        Never("x_{j}", "the share of party {j}"),
+        ForbiddenKnowledge(
+            "f_{j}", "the polynomial of party {j}: only its own point on it", 1, "polynomial"
+        ),
+        ForbiddenKnowledge("e_{j}", "the X25519 secret of party {j}", 1, "channel_secret"),
+        ForbiddenKnowledge("x_{j}", "the share of party {j}"),
         _PRIVATE_KEY,
     ),
 )
@@ -150,7 +153,7 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
         },
         (
             *_DEALING.never[:2],
-            Never("new x_{j}", "the new share of party {j}", 4, "share.secret_share"),
+            ForbiddenKnowledge("new x_{j}", "the new share of party {j}", 4, "share.secret_share"),
             _PRIVATE_KEY,
         ),
     ),
@@ -194,11 +197,11 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
             ),
         },
         (
-            Never("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
-            Never("r_{j}", "the nonce share of party {j}", 1, "r_i"),
-            Never("phi_{j}", "the mask of party {j}", 1, "phi_i"),
-            Never("chi of {j}", "what party {j} multiplies with", 2, "chi"),
-            Never("sk_{j}", "the session's key share of party {j}", 3, "sk_i"),
+            ForbiddenKnowledge("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
+            ForbiddenKnowledge("r_{j}", "the nonce share of party {j}", 1, "r_i"),
+            ForbiddenKnowledge("phi_{j}", "the mask of party {j}", 1, "phi_i"),
+            ForbiddenKnowledge("chi of {j}", "what party {j} multiplies with", 2, "chi"),
+            ForbiddenKnowledge("sk_{j}", "the session's key share of party {j}", 3, "sk_i"),
             _PRIVATE_KEY,
         ),
     ),
@@ -243,12 +246,16 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
             "Respond": _MULTIPLIED,
         },
         (
-            Never("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
-            Never("r_{j}", "the nonce shares of party {j}", 1, "nonces.r_i"),
-            Never("phi_{j}", "the masks of party {j}", 1, "nonces.phi_i"),
-            Never("rho_{j}", "what party {j} opens when there is a message", 1, "later.rho_i"),
-            Never("chi of {j}", "what party {j} multiplies with", 2, "nonces.chi"),
-            Never("sk_{j}", "the key shares of party {j}, one a nonce", 3, "nonces.sk_i"),
+            ForbiddenKnowledge("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
+            ForbiddenKnowledge("r_{j}", "the nonce shares of party {j}", 1, "nonces.r_i"),
+            ForbiddenKnowledge("phi_{j}", "the masks of party {j}", 1, "nonces.phi_i"),
+            ForbiddenKnowledge(
+                "rho_{j}", "what party {j} opens when there is a message", 1, "later.rho_i"
+            ),
+            ForbiddenKnowledge("chi of {j}", "what party {j} multiplies with", 2, "nonces.chi"),
+            ForbiddenKnowledge(
+                "sk_{j}", "the key shares of party {j}, one a nonce", 3, "nonces.sk_i"
+            ),
             _PRIVATE_KEY,
         ),
     ),
@@ -281,12 +288,12 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
             ),
         },
         (
-            Never("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
-            Never("phi_{j}", "the mask of party {j}", BEFORE, "presignature.phi_i"),
-            Never(
+            ForbiddenKnowledge("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
+            ForbiddenKnowledge("phi_{j}", "the mask of party {j}", BEFORE, "presignature.phi_i"),
+            ForbiddenKnowledge(
                 "u_{j}", "its part of r · phi, for the nonce as it was", BEFORE, "presignature.u_i"
             ),
-            Never("v_{j}", "its part of sk · phi", BEFORE, "presignature.v_i"),
+            ForbiddenKnowledge("v_{j}", "its part of sk · phi", BEFORE, "presignature.v_i"),
             _PRIVATE_KEY,
         ),
     ),
@@ -311,8 +318,10 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
             "SignatureShare": (Item("z_{j}", "party {j}'s part of the signature", RECEIVED),),
         },
         (
-            Never("sk_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
-            Never(
+            ForbiddenKnowledge(
+                "sk_{j}", "the key share of party {j}", BEFORE, "share.secret_share"
+            ),
+            ForbiddenKnowledge(
                 "d_{j}, e_{j}",
                 "the nonces of party {j}: with z_{j} they give its share away",
                 1,
@@ -322,19 +331,22 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
         ),
     ),
 }
-"""By protocol."""
+"""Knowledge by protocol."""
 
 NETWORK_SEES: Final = (
     Item("who talks to whom, when", "senders, receivers, kinds, sizes and times", PUBLIC),
 )
-"""What whoever carries the messages knows, sealed or not."""
-NETWORK_NEVER: Final = (
-    Never("what is sealed", "it can drop or delay sealed messages, neither read nor alter them"),
+"""Knowledge of the network, which carries the messages, sealed or not."""
+NETWORK_FORBIDDEN: Final = (
+    ForbiddenKnowledge(
+        "what is sealed", "it can drop or delay sealed messages, neither read nor alter them"
+    ),
 )
 
 
 def find(kept: Any, path: str) -> Any:
-    """The value at a path in what a party kept; None if there is none. Of many alike, a tuple."""
+    """Return the value at a path in what a party kept; None: there is none. Of several alike, a
+    tuple."""
     for name in path.split("."):
         if kept is None:
             return None
@@ -346,7 +358,7 @@ def find(kept: Any, path: str) -> Any:
 
 
 def secrets_in(value: Any) -> Iterator[bytes]:
-    """The byte strings that would give a value away."""
+    """Yield the byte strings that would reveal a value."""
     match value:
         case Scalar():
             if value:
@@ -369,7 +381,7 @@ def secrets_in(value: Any) -> Iterator[bytes]:
 
 
 def text(value: Any) -> str | None:
-    """A value in hexadecimal, if it is one that can be shown in a line."""
+    """Return a value in hexadecimal, if it can be shown in a line."""
     match value:
         case Scalar() | Point():
             try:

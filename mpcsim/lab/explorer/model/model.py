@@ -1,8 +1,8 @@
-"""A run as a reader sees it: steps, messages, checks, knowledge, times. Plain data, no widget.
+"""View of a run for the explorer: steps, messages, checks, knowledge and times, as plain data.
 
-``view`` turns a trace, and what an onlooker recorded of it if there is any, into nested frozen
-dataclasses of texts and numbers; ``as_json`` into what JSON can hold. Unless ``reveal`` is asked
-for, no secret value is in it. All times are milliseconds of the run's clock, from its start.
+``view`` turns a trace, and an onlooker's recording of it if there is one, into nested frozen
+dataclasses of texts and numbers; ``as_json`` into JSON values. Unless ``reveal`` is set, no secret
+value is in it. All times are milliseconds of the run's clock, from its start.
 """
 
 from __future__ import annotations
@@ -23,9 +23,14 @@ from mpcsim.lab.explorer.model.fields import (
     schema,
     shortened,
 )
-from mpcsim.lab.explorer.model.learning import Gained, Learning, network_never, network_sees
+from mpcsim.lab.explorer.model.knowledge_trace import (
+    KnowledgeTrace,
+    LearnedItem,
+    network_forbidden,
+    network_sees,
+)
 from mpcsim.lab.explorer.model.sessions import Edit
-from mpcsim.lab.explorer.model.steps import Happening, Order, spoiled
+from mpcsim.lab.explorer.model.steps import ExploredEvent, StepOrder, is_rejected
 from mpcsim.lab.explorer.model.views import (
     AbortView,
     Detail,
@@ -43,15 +48,15 @@ from mpcsim.protocols.engine import Definition, Round
 from mpcsim.protocols.engine.events import Ignored
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
-from mpcsim.sim.network.losses import described, mean_loss
+from mpcsim.sim.network.losses import describe_loss, mean_loss
 from mpcsim.sim.network.topology import Link, Network
-from mpcsim.sim.run.observe import Opened, Recording
+from mpcsim.sim.run.message_recording import DecryptedMessage, Recording
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
 
 
 def as_json(value: Any) -> Any:
-    """Dataclasses as dictionaries, tuples as lists."""
+    """Return a dataclass as dictionaries, and tuples as lists."""
     return _plain(asdict(value))
 
 
@@ -64,8 +69,8 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Before:
-    """A run before anything was changed, and the network that it went over."""
+class Baseline:
+    """Original run, before any change, and its network."""
 
     trace: Trace
     network: Network
@@ -77,24 +82,24 @@ def view(
     *,
     network: Network,
     definition: Definition[Any, Any] | None = None,
-    before: Before | None = None,
+    before: Baseline | None = None,
     edits: Iterable[Edit] = (),
     reveal: bool = False,
     frozen: str = "",
     fixed_times: str = "",
 ) -> View:
-    """What there is to see of a run.
+    """Return the view of a run.
 
     Args:
-        recording: what an onlooker saw of this session (not needed for a mere trace).
+        recording: of an onlooker of this session (not needed for a mere trace).
         network: that the run went over.
         definition: of the protocol; not necessary for the protocols of this package.
-        before: the run before anything was changed; by default nothing was.
+        before: the original run; by default this one.
         edits: of the messages.
         reveal: show secret values, too.
     """
-    before = before or Before(trace, network)
-    return _Maker(trace, recording, definition, tuple(edits), reveal).view(
+    before = before or Baseline(trace, network)
+    return _ViewBuilder(trace, recording, definition, tuple(edits), reveal).view(
         network, before.network, before.trace, frozen, fixed_times
     )
 
@@ -106,7 +111,7 @@ def details(
     definition: Definition[Any, Any] | None = None,
     reveal: bool = False,
 ) -> dict[str, Detail]:
-    """What is in each message, by the messages' keys; arguments as for ``view``."""
+    """Return the contents of each message, by the messages' keys; arguments as for ``view``."""
     found: dict[str, Detail] = {}
     for message in trace.messages:
         if _key(message) not in found:
@@ -125,7 +130,7 @@ def _detail(
     reveal: bool,
 ) -> Detail:
     flow = message.sender, message.receiver, message.kind
-    opened = recording.opened(flow) if recording else None
+    opened = recording.first_message(flow) if recording else None
     if opened is None:
         definition = definition or PROTOCOLS.get(message.protocol)
         kinds = {s.kind: s.message for _, s in definition.kinds()} if definition else {}
@@ -148,7 +153,7 @@ def _detail(
 
 
 def _fields(
-    opened: Opened, private: bool, reveal: bool
+    opened: DecryptedMessage, private: bool, reveal: bool
 ) -> tuple[tuple[Field, ...], str, str | None]:
     if opened.payload is None:
         return (), "it does not open with its sender's own keys", None
@@ -166,8 +171,8 @@ def _doc(kind: type[Any]) -> str:
     return " ".join((getdoc(kind) or "").split())
 
 
-class _Maker:
-    """Everything that one view is made of."""
+class _ViewBuilder:
+    """Builder of one view."""
 
     def __init__(
         self,
@@ -183,17 +188,17 @@ class _Maker:
         self.reveal = reveal
         self.protocol = next((w.protocol for w in trace.work if w.protocol), "")
         self.definition = definition or PROTOCOLS.get(self.protocol)
-        self.learning = Learning(self.protocol, recording, reveal=reveal)
-        self.order = Order(trace)
+        self.learning = KnowledgeTrace(self.protocol, recording, reveal=reveal)
+        self.order = StepOrder(trace)
         self.ignored = {m.number: self._ignored(m) for m in trace.messages}
 
     # ------------------------------------------------------------------ messages
 
     def _ignored(self, message: MessageRecord) -> Ignored | None:
-        """Why a message's receiver took no notice of it; None if it did."""
+        """Return why a message's receiver ignored it; None: it did not."""
         if message.fate == "duplicate":
             return Ignored.DUPLICATE
-        if self.order.late(message):
+        if self.order.is_late(message):
             return Ignored.OVER
         if self.recording is None:
             return None
@@ -203,7 +208,7 @@ class _Maker:
 
     def _message(self, message: MessageRecord, critical: frozenset[int]) -> MessageView:
         flow = message.sender, message.receiver, message.kind
-        opened = self.recording.opened(flow) if self.recording else None
+        opened = self.recording.first_message(flow) if self.recording else None
         ignored = self.ignored[message.number]
         return MessageView(
             message.number,
@@ -218,7 +223,7 @@ class _Maker:
             message.fate,
             sum(hop.transfer.recovery_ms for hop in message.hops),
             any(
-                edit.sender == message.sender and edit.hits(message.kind, message.receiver)
+                edit.sender == message.sender and edit.applies_to(message.kind, message.receiver)
                 for edit in self.edits
             ),
             message.number in critical,
@@ -229,8 +234,8 @@ class _Maker:
                 message.sender,
                 self.order.progress.get(message.receiver, Progress(None, 0)),
                 sealed=opened.sealed if opened else self._always_sealed(message.kind),
-                received=self.order.there(message),
-                # A copy is checked like its original, and then ignored.
+                received=self.order.has_arrived(message),
+                # A duplicate is checked like its original, and then ignored.
                 ignored=None if ignored is Ignored.DUPLICATE else ignored,
             ),
         )
@@ -250,7 +255,7 @@ class _Maker:
         sent: dict[int, list[int]] = {}
         for message in self.trace.messages:
             if message.fate != "duplicate":
-                sent.setdefault(order.origin(message), []).append(message.number)
+                sent.setdefault(order.sending_step(message), []).append(message.number)
         steps = []
         for at, step in enumerate(order.steps):
             done = works.get(at, [])
@@ -267,25 +272,25 @@ class _Maker:
                     max([step.at_ms, *(w.end_ms for w in done)]),
                     _title(step),
                     tuple(
-                        RoundRun(w.round, w.name, self._taken(w), w.start_ms, w.end_ms)
+                        RoundRun(w.round, w.name, self._numbered_steps(w), w.start_ms, w.end_ms)
                         for w in rounds
                     ),
                     tuple(sent.get(at, ())),
                     self._gained(step, rounds),
                     order.ended[step.party].status if order.last.get(step.party) == at else "",
-                    self._standing(at),
+                    self._status_after(at),
                 )
             )
         return tuple(steps)
 
-    def _taken(self, work: WorkRecord) -> tuple[str, ...]:
-        """The numbered steps of a round; the first one is the round itself."""
+    def _numbered_steps(self, work: WorkRecord) -> tuple[str, ...]:
+        """Return the numbered steps of a round; the first one is the round itself."""
         if self.recording is None:
             return ()
         return tuple(dict.fromkeys(self.recording.steps.get((work.party, work.round), [])[1:]))
 
-    def _standing(self, at: int) -> str:
-        """How a party stands after a step."""
+    def _status_after(self, at: int) -> str:
+        """Return the status of a party after a step."""
         order, step = self.order, self.order.steps[at]
         ending = order.ended[step.party]
         last = order.last.get(step.party)
@@ -299,32 +304,32 @@ class _Maker:
             return ending.text
         if self.definition is None:
             return "waiting"
-        begun = order.begun(step.party, at)
+        begun = order.last_round_begun(step.party, at)
         had = {(s.message.kind, s.message.sender) for s in here if s.message is not None}
         for round_ in self.definition.rounds:
             if round_.number == begun + 1:
-                return _waits(round_, step.party, had, self.trace)
+                return _waiting_text(round_, step.party, had, self.trace)
         return "waiting"
 
-    def _gained(self, step: Happening, rounds: Iterable[WorkRecord]) -> tuple[Gained, ...]:
+    def _gained(self, step: ExploredEvent, rounds: Iterable[WorkRecord]) -> tuple[LearnedItem, ...]:
         progress, learning, arriving = (
             self.order.progress[step.party],
             self.learning,
             step.message,
         )
-        found: list[Gained] = []
+        found: list[LearnedItem] = []
         if arriving is None:
             found += learning.before(step.party)
         elif self.ignored[arriving.number]:
             return ()
-        elif not spoiled(progress.state, arriving):
+        elif not is_rejected(progress.state, arriving):
             found += learning.from_message(arriving.kind, arriving.sender)
         for work in rounds:
-            if work.round != progress.broke_off:
+            if work.round != progress.aborted_in:
                 found += learning.from_round(step.party, work.round)
         return tuple(found)
 
-    # ------------------------------------------------------------------ the whole
+    # ------------------------------------------------------------------ the view
 
     def _aborts(self, messages: Iterable[MessageView]) -> tuple[AbortView, ...]:
         found = []
@@ -364,7 +369,7 @@ class _Maker:
             arrivals = [
                 m.received_ms
                 for m in self.trace.messages
-                if m.round == number and m.received_ms is not None and self.order.there(m)
+                if m.round == number and m.received_ms is not None and self.order.has_arrived(m)
             ]
             end = max([w.end_ms for w in works] + arrivals)
             rows.append(RoundView(number, name, min(w.start_ms for w in works), end))
@@ -394,7 +399,7 @@ class _Maker:
         frozen: str,
         fixed_times: str,
     ) -> View:
-        """The whole view."""
+        """Return the whole view."""
         trace, parties = self.trace, self.order.parties
         path = trace.critical_path()
         critical = frozenset(path.messages)
@@ -428,7 +433,7 @@ class _Maker:
             ),
             critical_parts={part: ms for part, ms in path.parts.items() if ms > 0},
             aborts=self._aborts(messages),
-            never={**never, "network": network_never()},
+            never={**never, "network": network_forbidden()},
             network_sees=network_sees(),
             links=tuple(
                 LinkView(now.a, now.b, _numbers(now), _numbers(first), _distributions(now))
@@ -446,7 +451,7 @@ def _numbers(link: Link) -> LinkNumbers:
 
 
 def _distributions(link: Link) -> str:
-    """What the numbers of a link do not say."""
+    """Return the properties of a link that its numbers do not show."""
     said = [str(link.latency)]
     if not isinstance(link.loss, int | float):
         said.append(f"loss {link.loss}")
@@ -456,18 +461,20 @@ def _distributions(link: Link) -> str:
     if link.back_mbit_per_s is not None:
         back.append(f"{link.back_mbit_per_s:g} Mbit/s")
     if link.back_loss is not None:
-        back.append(f"loss {described(link.back_loss)}")
+        back.append(f"loss {describe_loss(link.back_loss)}")
     return ", ".join(said) + (f"; on the way back {', '.join(back)}" if back else "")
 
 
-def _title(step: Happening) -> str:
+def _title(step: ExploredEvent) -> str:
     if step.message is None:
         return f"Party {step.party} starts"
     return f"Party {step.party} receives {step.message.kind} from party {step.message.sender}"
 
 
-def _waits(round_: Round, party: PartyId, had: set[tuple[str, PartyId]], trace: Trace) -> str:
-    """For what a party waits in a round, as far as it will ever be sent."""
+def _waiting_text(
+    round_: Round, party: PartyId, had: set[tuple[str, PartyId]], trace: Trace
+) -> str:
+    """Return which messages a party waits for in a round, as far as they are ever sent."""
     missing = []
     for kind in (need.__name__ for need in round_.needs):
         senders = {m.sender for m in trace.messages if m.receiver == party and m.kind == kind}

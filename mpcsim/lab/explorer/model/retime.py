@@ -1,9 +1,9 @@
-"""The same messages over another network, without the cryptography.
+"""Replay of a session's messages over another network, without the cryptography.
 
 A complete run is a message graph (``mpcsim.sim.replay.record``): who sends what after having
-received what. ``Puppet`` plays one party of it, so that the simulator's engine runs the session
-anew over any network, with the transport model it always has, in a millisecond or two. Work takes
-what it took in the run that was recorded.
+received what. ``ReplayedParty`` plays one party of it, so that the simulator's engine runs the
+session anew over any network, with its usual transport model, in a millisecond or two. Work takes
+as long as in the recorded run.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
 
-# Beyond these a session takes days of its own time; what is meant is something else.
+# Beyond these a session takes days of virtual time: such input is a mistake.
 LONGEST_MS: Final = 60_000.0
-"""Largest mean one-way latency of a link that an explorer takes."""
+"""Largest mean one-way latency of a link that an explorer accepts."""
 MOST_LOSS: Final = 0.5
 """Largest share of lost packets."""
 
@@ -42,11 +42,11 @@ _NUMBER_BYTES: Final = 4
 
 
 @dataclass
-class Recorded:
-    """A rule for the time that work takes: what it took in a recorded run.
+class RecordedTimes:
+    """Rule for the time that work takes: as in a recorded run.
 
-    Whoever drives a party says so first (``turn``); work that the recorded run does not have takes
-    no time.
+    The driver of a party announces its work (``start_work``); work that the recorded run does not
+    have takes no time.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Recorded:
     _now: tuple[PartyId, str] = field(default=(PartyId(0), ""), repr=False)
 
     @classmethod
-    def of(cls, trace: Trace, network: Network) -> Recorded:
-        """What work took in a run, on a site with ``cpu_factor`` 1."""
+    def of(cls, trace: Trace, network: Network) -> RecordedTimes:
+        """Return the times of a run's work, on a site with ``cpu_factor`` 1."""
         rounds: dict[tuple[PartyId, int], float] = {}
         handling: dict[tuple[PartyId, str], float] = {}
         of = handled(trace)
@@ -72,8 +72,8 @@ class Recorded:
                 handling[work.party, f"{message.sender} {message.kind}"] = took
         return cls(trace.compute, rounds, handling)
 
-    def turn(self, party: PartyId, what: str) -> None:
-        """A party is about to work, on a message (``"<sender> <kind>"``) or on its start."""
+    def start_work(self, party: PartyId, what: str) -> None:
+        """Announce work of a party, on a message (``"<sender> <kind>"``) or on its start."""
         self._now = party, what
 
     def handling_ms(self, whole_ms: float, rounds: Iterable[RoundWork]) -> float:
@@ -83,15 +83,15 @@ class Recorded:
         return self.rounds.get((self._now[0], work.number), 0.0)
 
 
-class _Nothing(Message):
-    """The set-up of a puppet."""
+class _EmptySetup(Message):
+    """Set-up of a replayed party."""
 
 
-class Puppet:
-    """One party of a recorded session: sends what it sent, as soon as what it needed is there."""
+class ReplayedParty:
+    """Party of a recorded session: sends what it sent, as soon as what it needed has arrived."""
 
     def __init__(
-        self, graph: MessageGraph, me: PartyId, session_id: bytes, costs: Recorded
+        self, graph: MessageGraph, me: PartyId, session_id: bytes, costs: RecordedTimes
     ) -> None:
         self._graph = graph
         self._costs = costs
@@ -101,22 +101,22 @@ class Puppet:
             name=self._steps[0].protocol,
             number=0,
             rounds=(),
-            setup=_Nothing,
+            setup=_EmptySetup,
             roles=lambda setup: {"all": graph.parties},
             wire=lambda setup: WireContext(SECP256K1),
             pair_secrets=lambda setup: {},
             check=lambda setup, me: None,
         )
-        self.party = Party(definition, _Nothing(), me, session_id=session_id)
-        """Whom it stands for; it is asked for its name and its listener, and never started."""
+        self.party = Party(definition, _EmptySetup(), me, session_id=session_id)
+        """x"""
         self.outcome: Done[Any] | None = None
 
     @property
     def me(self) -> PartyId:
         return self.party.me
 
-    def waiting(self) -> Waiting | None:
-        """For whom it waits; None once it is done."""
+    def waiting_state(self) -> Waiting | None:
+        """Return what it waits for; None once it is done."""
         if self.outcome is not None:
             return None
         step, missing = self._steps[0], dict[str, frozenset[PartyId]]()
@@ -128,13 +128,13 @@ class Puppet:
 
     def start(self) -> list[Output[Any]]:
         """Run the first round."""
-        self._costs.turn(self.me, "")
+        self._costs.start_work(self.me, "")
         return self._advance()
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
-        """Take a message; run the rounds that need nothing more."""
+        """Take a message, and run the rounds that need nothing more."""
         number = int.from_bytes(data[:_NUMBER_BYTES], "big")
-        self._costs.turn(self.me, f"{sender} {self._graph.messages[number].kind}")
+        self._costs.start_work(self.me, f"{sender} {self._graph.messages[number].kind}")
         self._arrived.add(number)
         return self._advance()
 
@@ -148,9 +148,9 @@ class Puppet:
         return outputs
 
     def _run(self, step: Step) -> list[Send]:
-        told = self.me, step.protocol, step.round, step.name
-        self.party.listener(StepStarted(*told))
-        self.party.listener(StepFinished(*told))
+        event_fields = self.me, step.protocol, step.round, step.name
+        self.party.listener(StepStarted(*event_fields))
+        self.party.listener(StepFinished(*event_fields))
         packets = [(number, self._graph.messages[number]) for number in step.sends]
         return [
             Send(
@@ -164,35 +164,37 @@ class Puppet:
 
 
 class Retiming:
-    """A complete run, to be run again over other networks."""
+    """Complete run that can be replayed over other networks."""
 
     def __init__(
         self, trace: Trace, network: Network, definition: Definition[Any, Any] | None = None
     ) -> None:
-        """Take a run apart.
+        """Prepare a run for replays.
 
         Args:
             definition: of the protocol; not necessary for the protocols of this package.
 
         Raises:
-            UsageError: not complete, messages were lost or doubled by faults, or the protocol is
+            UsageError: not complete, messages were lost or duplicated by faults, or the protocol is
                 not known.
         """
         self._trace = trace
         self._graph = record(trace, definition)
-        self._costs = Recorded.of(trace, network)
+        self._costs = RecordedTimes.of(trace, network)
         named = bytes.fromhex(trace.messages[0].session) if trace.messages else b""
         self._session = named.ljust(SESSION_ID_BYTES, b"\0")
 
-    def over(self, network: Network, seed: int | None = None) -> Trace:
-        """The trace of the same session over another network.
+    def over_network(self, network: Network, seed: int | None = None) -> Trace:
+        """Return the trace of the same session over another network.
 
         Args:
             seed: of latencies and losses; that of the run, by default.
         """
-        puppets = [Puppet(self._graph, i, self._session, self._costs) for i in self._graph.parties]
+        parties = [
+            ReplayedParty(self._graph, i, self._session, self._costs) for i in self._graph.parties
+        ]
         made = VirtualRun(
-            puppets,
+            parties,
             network,
             seed=self._trace.seed if seed is None else seed,
             compute=self._costs,
@@ -209,10 +211,10 @@ class Retiming:
 # ---------------------------------------------------------------------- networks
 
 
-def seen_network(trace: Trace) -> Network:
-    """The network as the messages of a run met it: constant latencies, nothing lost.
+def observed_network(trace: Trace) -> Network:
+    """Return the network as the messages of a run met it: constant latencies, no losses.
 
-    Each link has the mean latency of what went over it. The rate is what its largest message got.
+    Each link has the mean latency of its messages, and the rate that its largest message got.
 
     Raises:
         UsageError: a party neither worked nor sent anything.
@@ -248,7 +250,7 @@ def seen_network(trace: Trace) -> Network:
     )
 
 
-def relinked(
+def with_link_numbers(
     network: Network,
     first: Network,
     a: str,
@@ -258,57 +260,58 @@ def relinked(
     mbit_per_s: float | None = None,
     loss: float | None = None,
 ) -> Network:
-    """The network with other numbers on one link; what is None stays.
+    """Return the network with other numbers on one link; None: unchanged.
 
     Args:
-        first: the network that the link's shape is taken from: jitter, bursts of losses and the way
-            back change in proportion, so that the numbers of ``first`` give its link again.
+        first: network with the original link: jitter, bursts of losses and the way back change in
+            proportion, so that the numbers of ``first`` give its link again.
         one_way_ms: mean latency; ``mbit_per_s`` and ``loss`` as in ``Link``.
 
     Raises:
-        UsageError: there is no such link, or a number that is none, or out of bounds.
+        UsageError: there is no such link, or a number is invalid or out of bounds.
     """
     where = f"link {a} - {b}"
     if one_way_ms is not None:
-        _bounded(f"{where}: latency", one_way_ms, 0, LONGEST_MS, "ms")
+        _check_bounds(f"{where}: latency", one_way_ms, 0, LONGEST_MS, "ms")
     if mbit_per_s is not None:
-        _bounded(f"{where}: bandwidth", mbit_per_s, SLOWEST_MBIT_PER_S, math.inf, "Mbit/s")
+        _check_bounds(f"{where}: bandwidth", mbit_per_s, SLOWEST_MBIT_PER_S, math.inf, "Mbit/s")
     if loss is not None:
-        _bounded(f"{where}: loss", 100 * loss, 0, 100 * MOST_LOSS, "%")
+        _check_bounds(f"{where}: loss", 100 * loss, 0, 100 * MOST_LOSS, "%")
     old = next((link for link in first.links if {link.a, link.b} == {a, b}), None)
     changes: dict[str, Any] = {}
     if old is not None and one_way_ms is not None:
-        changes["latency"] = _slower(old.latency, old.latency, one_way_ms)
+        changes["latency"] = _scaled_latency(old.latency, old.latency, one_way_ms)
         if old.back_latency is not None:
-            changes["back_latency"] = _slower(old.back_latency, old.latency, one_way_ms)
+            changes["back_latency"] = _scaled_latency(old.back_latency, old.latency, one_way_ms)
     if old is not None and mbit_per_s is not None:
         changes["mbit_per_s"] = mbit_per_s
         if (back := old.back_mbit_per_s) is not None:
             known = back < math.inf and old.mbit_per_s < math.inf
             changes["back_mbit_per_s"] = back * (mbit_per_s / old.mbit_per_s) if known else back
     if old is not None and loss is not None:
-        changes["loss"] = _lossier(old.loss, old.loss, loss)
+        changes["loss"] = _scaled_loss(old.loss, old.loss, loss)
         if old.back_loss is not None:
-            changes["back_loss"] = _lossier(old.back_loss, old.loss, loss)
+            changes["back_loss"] = _scaled_loss(old.back_loss, old.loss, loss)
     return network.with_link(a, b, **changes)
 
 
-def _bounded(what: str, value: float, least: float, most: float, unit: str) -> None:
+def _check_bounds(what: str, value: float, least: float, most: float, unit: str) -> None:
     if not least <= value <= most:
         at_most = f" and at most {most:,g}" if most < math.inf else ""
         raise UsageError(f"{what} is {value:g} {unit}: it must be at least {least:g}{at_most}")
 
 
-def _slower(latency: Latency, first: Latency, one_way_ms: float) -> Latency:
-    """A latency changed as much as its link's own, whose mean becomes ``one_way_ms``."""
+def _scaled_latency(latency: Latency, first: Latency, one_way_ms: float) -> Latency:
+    """Return a latency scaled like its link's own, whose mean becomes ``one_way_ms``."""
     if not (first.mean_ms > 0 and one_way_ms > 0):
         return Constant(one_way_ms)
     factor = one_way_ms / first.mean_ms
     return latency if factor == 1 else latency.scaled(factor)
 
 
-def _lossier(loss: Loss, first: Loss, to: float) -> Loss:
-    """A loss changed as much as its link's own, whose mean becomes ``to``; bursts stay as long."""
+def _scaled_loss(loss: Loss, first: Loss, to: float) -> Loss:
+    """Return a loss scaled like its link's own, whose mean becomes ``to``; bursts keep their
+    length."""
     own = mean_loss(first)
     if to == own:
         return loss

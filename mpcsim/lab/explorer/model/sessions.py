@@ -1,4 +1,4 @@
-"""Where a run comes from: a session that can be run again and altered, or a trace of the past."""
+"""Sources of runs: a session that can be run again and altered, or a trace of the past."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.lab.explorer.model.fields import WHOLE, alter
-from mpcsim.lab.explorer.model.retime import Recorded, Retiming, seen_network
+from mpcsim.lab.explorer.model.retime import RecordedTimes, Retiming, observed_network
 from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, honest
-from mpcsim.sim.run.observe import Observed, Recording
-from mpcsim.sim.simulation import Parts, Simulation
+from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, pass_unchanged
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
+from mpcsim.sim.simulation import PresignatureShares, Simulation
 from mpcsim.sim.trace import Trace
 
 OPERATIONS: Final = ("generate", "sign", "presign", "sign_presigned", "recover")
@@ -27,19 +27,19 @@ OPERATIONS: Final = ("generate", "sign", "presign", "sign_presigned", "recover")
 
 @dataclass(frozen=True)
 class Edit:
-    """One alteration of one message, made by its sender."""
+    """Alteration of one message by its sender."""
 
     sender: int
     receiver: int
     kind: str
     operation: str
-    """See ``mpcsim.lab.explorer.model.fields``."""
+    """Operation of ``mpcsim.lab.explorer.model.fields``."""
     path: str = WHOLE
-    """Of the field; empty for the whole message."""
+    """Path of the field; empty for the whole message."""
     argument: bytes = b""
     """New bytes, for ``replace``."""
     everyone: bool = False
-    """The same toward every receiver; only toward ``receiver`` otherwise."""
+    """Whether every receiver gets the altered message, or only ``receiver``."""
 
     def __str__(self) -> str:
         to = "everyone" if self.everyone else f"party {self.receiver}"
@@ -47,28 +47,28 @@ class Edit:
         new = f" with {self.argument.hex() or 'nothing'}" if self.operation == "replace" else ""
         return f"party {self.sender} to {to}: {what}: {self.operation}{new}"
 
-    def hits(self, kind: str, to: int) -> bool:
-        """Whether it alters the sender's message of that kind to that party."""
+    def applies_to(self, kind: str, to: int) -> bool:
+        """Return whether it alters the sender's message of that kind to that party."""
         return kind == self.kind and (self.everyone or to == self.receiver)
 
 
 class Source(Protocol):
-    """A session to look at."""
+    """Session to be explored."""
 
     network: Network
-    """As it is at first."""
+    """Original network."""
     frozen: str
-    """Why messages cannot be altered; empty if they can."""
+    """Reason why messages cannot be altered; empty if they can."""
     fixed_times: str
-    """Why it cannot be run over another network; empty if it can."""
+    """Reason why it cannot be run over another network; empty if it can."""
 
     def run(
         self, network: Network, edits: tuple[Edit, ...], seed: int | None = None
     ) -> tuple[Trace, Recording | None]:
-        """The session over a network, with messages altered.
+        """Run the session over a network, with messages altered.
 
         Args:
-            seed: of latencies, losses and random faults; as at first, by default.
+            seed: of latencies, losses and random faults; the original one, by default.
 
         Raises:
             UsageError: it cannot be run like that.
@@ -77,18 +77,18 @@ class Source(Protocol):
 
 
 class LiveSession:
-    """A session that is run anew, with the same seeds, whenever something is changed.
+    """Session that is run anew, with the same seeds, at every change.
 
-    The simulation itself stays as it is. Where its secrets come from the operating system, the
+    The simulation itself does not change. Where its secrets come from the operating system, the
     session draws one seed and keeps it. One attempt is made, whatever the simulation's policy says.
 
-    SAME SEEDS AGAIN: parties that run twice from one point and
-    receive different messages give their shares away; keys that are explored are for study only.
+    SAME SEEDS AGAIN: parties that run twice from one state and receive different messages disclose
+    their shares; keys that are explored are for study only.
     """
 
     frozen = fixed_times = ""
     definition: Definition[Any, Any] | None = None
-    """Of a protocol that is not the package's."""
+    """Definition of a protocol that is not the package's."""
 
     def __init__(self, simulation: Simulation, operation: str, options: Mapping[str, Any]) -> None:
         """Prepare a session.
@@ -107,14 +107,14 @@ class LiveSession:
         self._simulation = replace(
             simulation,
             shares=dict(simulation.shares),
-            presignatures=_copied(simulation.presignatures),
+            presignatures=_copy_presignatures(simulation.presignatures),
             secrets_seed=simulation.secrets_seed or SystemRng().bytes(32).hex(),
         )
-        self._begin(simulation.network)
+        self._reset_runs(simulation.network)
 
-    def _begin(self, network: Network) -> None:
+    def _reset_runs(self, network: Network) -> None:
         self.network = network
-        self._costs: Recorded | None = None
+        self._costs: RecordedTimes | None = None
         self._retiming: Retiming | None = None
         self._first: Trace | None = None
         self._honest: Recording | None = None
@@ -122,7 +122,7 @@ class LiveSession:
     def run(
         self, network: Network, edits: tuple[Edit, ...], seed: int | None = None
     ) -> tuple[Trace, Recording | None]:
-        """Run the session; a complete one whose network alone has changed needs no cryptography.
+        """Run the session; a complete one with a changed network only needs no cryptography.
 
         Raises:
             UsageError: the simulation's own method refuses, or an edit names nobody.
@@ -130,22 +130,23 @@ class LiveSession:
         if not edits and self._first is not None and network is self.network and seed is None:
             return self._first, self._honest
         if not edits and self._retiming is not None:
-            return self._retiming.over(network, seed), self._honest
+            return self._retiming.over_network(network, seed), self._honest
         recording = Recording()
         if self._costs is not None:
-            recording.before = self._costs.turn
+            recording.before_work = self._costs.start_work
         trace = self._play(network, edits, recording, seed)
         if not edits and self._costs is None:
-            self._costs = Recorded.of(trace, network)
+            self._costs = RecordedTimes.of(trace, network)
             self._first, self._honest = trace, recording
-            if self._follows_from_the_network:
+            if self._is_determined_by_network:
                 with suppress(UsageError):
                     self._retiming = Retiming(trace, network, self.definition)
         return trace, recording
 
     @property
-    def _follows_from_the_network(self) -> bool:
-        """Whether nothing but network and seed says when what arrives: no fault, no deadline."""
+    def _is_determined_by_network(self) -> bool:
+        """Return whether network and seed alone determine when messages arrive: no fault, no
+        deadline."""
         own = self._simulation
         return not own.faults and own.draws is None and own.policy.timeout_ms == math.inf
 
@@ -157,22 +158,22 @@ class LiveSession:
             if edit.sender not in network.placement:
                 raise UsageError(f"party {edit.sender} has no site in this network")
 
-        def observed(party: Party[Any, Any]) -> Observed:
+        def observed(party: Party[Any, Any]) -> RecordedParty:
             made = own.corrupt[party.me](party) if party.me in own.corrupt else party
             mine = [edit for edit in edits if edit.sender == party.me]
-            return Observed(altering(made, mine) if mine else made, recording)
+            return RecordedParty(with_alterations(made, mine) if mine else made, recording)
 
         simulation = replace(
             own,
             network=network,
             _session_seed=seed,
             shares=dict(own.shares),
-            presignatures=_copied(own.presignatures),
+            presignatures=_copy_presignatures(own.presignatures),
             compute=self._costs or own.compute,
             corrupt=dict.fromkeys(network.placement, observed),
-            listener=recording.listen,
+            listener=recording.on_event,
         )
-        with _untouched(own):
+        with _guards_restored(own):
             stepping = getattr(simulation, f"begin_{self._operation}")(**self._options)
             while stepping.step():
                 pass
@@ -181,7 +182,8 @@ class LiveSession:
 
 
 class TraceSession:
-    """A run of the past: to be stepped through, and run over other networks."""
+    """Session of the past, from its trace: to be stepped through, and replayed over other
+    networks."""
 
     frozen = (
         "A trace holds no message bytes. Explorer.live(simulation, ...) shows them, and can alter "
@@ -194,14 +196,14 @@ class TraceSession:
         network: Network | None,
         definition: Definition[Any, Any] | None = None,
     ) -> None:
-        """Take a trace.
+        """Prepare a trace.
 
         Args:
-            network: that it ran over; by default, what can be told from the trace.
+            network: that it ran over; by default, as the messages met it.
             definition: of the protocol; not necessary for the protocols of this package.
         """
         self._trace = trace
-        self.network = network or seen_network(trace)
+        self.network = network or observed_network(trace)
         self._retiming: Retiming | None = None
         self.fixed_times = ""
         try:
@@ -213,7 +215,7 @@ class TraceSession:
     def run(
         self, network: Network, edits: tuple[Edit, ...], seed: int | None = None
     ) -> tuple[Trace, Recording | None]:
-        """The trace, or the same messages over another network.
+        """Return the trace, or that of a replay over another network.
 
         Raises:
             UsageError: something is to be altered, the run was not complete, or its protocol is
@@ -225,23 +227,24 @@ class TraceSession:
             return self._trace, None
         if self._retiming is None:
             raise UsageError(self.fixed_times)
-        return self._retiming.over(network, seed), None
+        return self._retiming.over_network(network, seed), None
 
 
-def altering(made: Participant[Any], edits: list[Edit]) -> Adversary:
-    """The party, or the adversary it is already, with some messages altered on their way out."""
+def with_alterations(made: Participant[Any], edits: list[Edit]) -> Adversary:
+    """Return the party, or the adversary that it is already, with messages altered on their way
+    out."""
     if isinstance(made, Adversary):
-        made.tamper = _Altered(made, made.tamper, edits)
+        made.tamper = _AlteringTamper(made, made.tamper, edits)
         return made
     if isinstance(made, Party):
         adversary = Adversary(made)
-        adversary.tamper = _Altered(adversary, honest, edits)
+        adversary.tamper = _AlteringTamper(adversary, pass_unchanged, edits)
         return adversary
     raise UsageError(f"{made!r} is no party and no Adversary: its messages cannot be altered")
 
 
-class _Altered:
-    """Alters what another function lets out."""
+class _AlteringTamper:
+    """Function that alters what another tamper function lets out."""
 
     def __init__(self, adversary: Adversary, inner: Tamper, edits: list[Edit]) -> None:
         self._adversary = adversary
@@ -252,26 +255,28 @@ class _Altered:
         item = self._inner(kind, to, message)
         wire = self._adversary.party.wire
         for edit in self._edits:
-            if not edit.hits(kind, to) or not isinstance(item, Message | bytes):
+            if not edit.applies_to(kind, to) or not isinstance(item, Message | bytes):
                 continue
             payload = item if isinstance(item, bytes) else item.encode(wire)
             try:
                 item = alter(payload, type(message), wire, edit.path, edit.operation, edit.argument)
-            except InvalidEncoding:  # an earlier edit left nothing to take apart
+            except InvalidEncoding:  # after an earlier edit it does not decode
                 continue
         return item
 
 
-def _copied(kept: dict[tuple[PartyId, ...], list[Parts]]) -> dict[tuple[PartyId, ...], list[Parts]]:
-    """Presignatures that a run may take without their being gone for the next."""
+def _copy_presignatures(
+    kept: dict[tuple[PartyId, ...], list[PresignatureShares]],
+) -> dict[tuple[PartyId, ...], list[PresignatureShares]]:
+    """Return presignatures that a run may use without using them up."""
     return {signers: list(parts) for signers, parts in kept.items()}
 
 
 @contextmanager
-def _untouched(simulation: Simulation) -> Iterator[None]:
-    """Whatever happens inside, multiplication state and presignatures stay as usable as they were.
+def _guards_restored(simulation: Simulation) -> Iterator[None]:
+    """Restore multiplication state and presignatures at the end of the block.
 
-    That is what no wallet may do: see ``LiveSession``.
+    No wallet may do so: see ``LiveSession``.
     """
     guards = {id(s.guard): s.guard for s in simulation.shares.values()}.values()
     uses = [

@@ -1,4 +1,4 @@
-"""A run cut into steps: each is a party starting, or a message reaching a party."""
+"""Steps of a run: a party starts, or a message reaches a party."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from mpcsim.lab.explorer.model.checks import Progress
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.sim.trace import Trace
-from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.message_segments import RESOLUTION_MS
 from mpcsim.sim.traces.records import MessageRecord, WorkRecord
 
 
 @dataclass(frozen=True)
-class Happening:
-    """One step."""
+class ExploredEvent:
+    """Step of a run."""
 
     party: PartyId
     message: MessageRecord | None
-    """The message that arrives; None: the party starts."""
+    """Message that arrives; None: the party starts."""
     at_ms: float
 
 
 def handled(trace: Trace) -> dict[int, int]:
-    """The message that each piece of handling is about, by the numbers of both.
+    """Return the message that each piece of handling is about, by the numbers of both.
 
-    Messages that come while a party is busy are taken in the order in which they came; of those,
-    the trace says only which work they had to wait for.
+    Messages that arrive while a party is busy are handled in the order of arrival; of those, the
+    trace only says which work they waited for.
     """
     found: dict[int, int] = {}
     waiting: dict[PartyId, list[MessageRecord]] = {}
@@ -49,8 +49,8 @@ def handled(trace: Trace) -> dict[int, int]:
     return found
 
 
-class Order:
-    """The steps of a run in order, and which of them everything belongs to."""
+class StepOrder:
+    """Steps of a run in order, and the step to which each piece of work and message belongs."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -73,26 +73,28 @@ class Order:
         self.home: list[int | None] = []
         """The step of every piece of work; None after the run is over."""
         for work in trace.work:
-            self.home.append(self._home(work))
-        self.last = {i: self._last(i) for i in self.parties if self.ended[i].status != "waiting"}
+            self.home.append(self._step_of_work(work))
+        self.last = {
+            i: self._final_step(i) for i in self.parties if self.ended[i].status != "waiting"
+        }
         """The step in which a party ended."""
 
-    def there(self, message: MessageRecord) -> bool:
-        """Whether a message reached its receiver before the run was over."""
+    def has_arrived(self, message: MessageRecord) -> bool:
+        """Return whether a message reached its receiver before the run was over."""
         if message.received_ms is None or message.fate in ("lost", "dropped"):
             return False
         until = self.trace.finished_ms + RESOLUTION_MS
         return message.receiver in self.ended and message.received_ms <= until
 
-    def late(self, message: MessageRecord) -> bool:
-        """Whether a message came after its receiver had ended."""
+    def is_late(self, message: MessageRecord) -> bool:
+        """Return whether a message arrived after its receiver had ended."""
         ending = self.ended.get(message.receiver)
         if ending is None or ending.status == "waiting" or message.received_ms is None:
             return False
         return message.received_ms > ending.at_ms + RESOLUTION_MS
 
-    def begun(self, party: PartyId, step: int) -> int:
-        """The last round that a party had begun by a step."""
+    def last_round_begun(self, party: PartyId, step: int) -> int:
+        """Return the last round that a party had begun by a step."""
         return max(
             (
                 w.round
@@ -102,8 +104,8 @@ class Order:
             default=0,
         )
 
-    def origin(self, message: MessageRecord) -> int:
-        """The step in which a message was sent."""
+    def sending_step(self, message: MessageRecord) -> int:
+        """Return the step in which a message was sent."""
         if message.kind == AbortNotice.__name__ and message.sender in self.last:
             return self.last[message.sender]
         if message.work is not None:
@@ -111,46 +113,46 @@ class Order:
             home = self.home[work.number]
             if home is not None and work.end_ms >= message.sent_ms - RESOLUTION_MS:
                 return home
-        return self._latest(message.sender, message.sent_ms)
+        return self._latest_step(message.sender, message.sent_ms)
 
     # ------------------------------------------------------------------ helpers
 
-    def _steps(self) -> list[Happening]:
+    def _steps(self) -> list[ExploredEvent]:
         found = []
         for i in self.parties:
             first = [w.start_ms for w in self.trace.work if w.party == i and w.cause is None]
-            found.append(Happening(i, None, min(first, default=0.0)))
+            found.append(ExploredEvent(i, None, min(first, default=0.0)))
         arrivals = [
-            Happening(m.receiver, m, m.received_ms)
+            ExploredEvent(m.receiver, m, m.received_ms)
             for m in self.trace.messages
-            if m.received_ms is not None and self.there(m)
+            if m.received_ms is not None and self.has_arrived(m)
         ]
-        return found + sorted(arrivals, key=lambda s: s.at_ms)  # ties as they were sent
+        return found + sorted(arrivals, key=lambda s: s.at_ms)  # ties in the order of sending
 
-    def _home(self, work: WorkRecord) -> int | None:
+    def _step_of_work(self, work: WorkRecord) -> int | None:
         if work.cause is None:
             return self._of_party[work.party][0]
         kind, number = work.cause
         if kind == "message":
             return self._arrival.get(number)
-        latest = self._latest(work.party, work.start_ms)
+        latest = self._latest_step(work.party, work.start_ms)
         before = self.trace.work[number]
         if not work.round:
             return self._arrival.get(self._handled.get(work.number, -1), latest)
         if not before.round or before.party != work.party:
             return self.home[number]
-        # The next round at once, or one that a message let begin as soon as the party was free.
+        # The next round follows at once, or a message enabled it while the party was busy.
         return max(self.home[number] or 0, latest)
 
-    def _latest(self, party: PartyId, until_ms: float) -> int:
-        """The last step of a party up to some time; its start, if there is none."""
+    def _latest_step(self, party: PartyId, until_ms: float) -> int:
+        """Return the last step of a party up to some time; its start, if there is none."""
         steps = self._of_party[party]
         return max(
             (at for at in steps if self.steps[at].at_ms <= until_ms + RESOLUTION_MS),
             default=steps[0],
         )
 
-    def _last(self, party: PartyId) -> int:
+    def _final_step(self, party: PartyId) -> int:
         ending, progress = self.ended[party], self.progress[party]
         state = progress.state
         if isinstance(state, Aborted) and isinstance(state.where, OnReceipt):
@@ -163,13 +165,13 @@ class Order:
             for w in self.trace.work
             if w.party == party and w.round and w.end_ms <= ending.at_ms + RESOLUTION_MS
         ]
-        if works and (ending.status == "done" or progress.broke_off):
+        if works and (ending.status == "done" or progress.aborted_in):
             return self.home[works[-1].number] or 0
-        return self._latest(party, ending.at_ms)
+        return self._latest_step(party, ending.at_ms)
 
 
-def spoiled(state: object, message: MessageRecord) -> bool:
-    """Whether a party gave up on receipt of a message because of what it was."""
+def is_rejected(state: object, message: MessageRecord) -> bool:
+    """Return whether a party aborted on receipt of a message because of its content."""
     return (
         isinstance(state, Aborted)
         and state.reported_by is None

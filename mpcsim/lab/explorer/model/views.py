@@ -1,4 +1,4 @@
-"""What there is to see of a run: plain, nested, frozen; ``model`` makes it.
+"""View of a run as plain, nested, frozen data; ``model`` makes it.
 
 All times are milliseconds of the run's clock, from its start.
 """
@@ -10,91 +10,91 @@ from dataclasses import dataclass
 
 from mpcsim.lab.explorer.model.checks import Checked
 from mpcsim.lab.explorer.model.fields import Field
-from mpcsim.lab.explorer.model.learning import Gained, Untold
+from mpcsim.lab.explorer.model.knowledge_trace import LearnedItem, UndisclosedItem
 from mpcsim.sim.colours import PartyColour
 
 
 @dataclass(frozen=True)
 class PartyView:
-    """One party."""
+    """Party."""
 
     id: int
     role: str
-    """``client``, ``operator``, ``institution``; empty for others."""
+    """Role: ``client``, ``operator``, ``institution``; empty for others."""
     site: str
     colour: PartyColour
     status: str
-    """``done``, ``aborted`` or ``waiting``."""
+    """Status: ``done``, ``aborted`` or ``waiting``."""
     ended_ms: float
     text: str
-    """Why it aborted, or for whom it waits."""
+    """Reason of its abort, or what it waits for."""
     cheats: bool
     """Whether a message of its was altered."""
 
 
 @dataclass(frozen=True)
 class MessageView:
-    """One message on its way."""
+    """Message on its way."""
 
     number: int
     key: str
-    """``1>3 Commit``: the same in every run of the session."""
+    """Key, the same in every run of the session: ``1>3 Commit``."""
     kind: str
     sender: int
     receiver: int
     round: int
-    """0: outside the rounds, a notice of an abort."""
+    """Round; 0: outside the rounds, a notice of an abort."""
     size: int
     """Bytes, with the envelope."""
     sent_ms: float
     received_ms: float | None
     fate: str
-    """``delivered``, ``dropped``, ``duplicate`` or ``lost``."""
+    """Fate: ``delivered``, ``dropped``, ``duplicate`` or ``lost``."""
     recovery_ms: float
-    """Of its way, waiting until what was lost of it had been sent again."""
+    """Time on its way until lost segments had been retransmitted."""
     altered: bool
     critical: bool
     """Whether it is on the critical path."""
     ignored: str
-    """Why its receiver took no notice of it; empty if it did."""
+    """Reason why its receiver ignored it; empty: it did not."""
     checks: tuple[Checked, ...]
 
 
 @dataclass(frozen=True)
 class Detail:
-    """What is in a message."""
+    """Contents of a message."""
 
     doc: str
-    """What it is for."""
+    """Purpose of the message."""
     sealed: bool | None
-    """Encrypted and authenticated end to end; None if that was not recorded."""
+    """Whether it is encrypted and authenticated end to end; None: that was not recorded."""
     broadcast: bool | None
-    """The same content to every receiver."""
+    """Whether every receiver gets the same content."""
     payload_bytes: int | None
     fields: tuple[Field, ...]
     problem: str
-    """Why its fields cannot be shown."""
+    """Reason why its fields cannot be shown."""
     raw: str | None
-    """The payload, if it could not be taken apart."""
+    """Payload, if it could not be decoded."""
     operations: tuple[str, ...]
-    """What can be done to the message as a whole."""
+    """Alterations of the message as a whole."""
 
 
 @dataclass(frozen=True)
 class RoundRun:
-    """A round that a party ran."""
+    """Round that a party ran."""
 
     number: int
     name: str
     steps: tuple[str, ...]
-    """Its numbered steps, as far as it came."""
+    """Numbered steps of the round that it ran."""
     start_ms: float
     end_ms: float
 
 
 @dataclass(frozen=True)
 class StepView:
-    """One thing that happens: a party starts, or a message reaches it."""
+    """Step: a party starts, or a message reaches it."""
 
     key: str
     party: int
@@ -105,17 +105,17 @@ class StepView:
     title: str
     rounds: tuple[RoundRun, ...]
     sent: tuple[int, ...]
-    """Numbers of the messages that go out."""
-    gained: tuple[Gained, ...]
+    """Numbers of the messages that it sends."""
+    gained: tuple[LearnedItem, ...]
     ended: str
-    """``done`` or ``aborted`` if the party ends here."""
+    """Status ``done`` or ``aborted`` if the party ends here."""
     standing: str
-    """How the party stands afterwards."""
+    """Status of the party afterwards."""
 
 
 @dataclass(frozen=True)
 class RoundView:
-    """One round over all parties; rounds overlap."""
+    """Round over all parties; rounds overlap."""
 
     number: int
     name: str
@@ -125,11 +125,11 @@ class RoundView:
 
 @dataclass(frozen=True)
 class SegmentView:
-    """A stretch of the critical path."""
+    """Segment of the critical path."""
 
     where: str
     party: int | None
-    """Whose work or wait it is."""
+    """Party that works or waits."""
     what: str
     start_ms: float
     end_ms: float
@@ -139,13 +139,13 @@ class SegmentView:
 
 @dataclass(frozen=True)
 class AbortView:
-    """Who caught what, where, and by which check."""
+    """Abort of a party: which check failed where, and whom it blames."""
 
     party: int
-    """Who aborted."""
+    """Party that aborted."""
     at_ms: float
     where: str
-    """``in round 4 (share)``"""
+    """Place, e.g. ``in round 4 (share)``."""
     reason: str
     text: str
     detail: str
@@ -156,37 +156,36 @@ class AbortView:
     blame: str
     strength: str
     message: int | None
-    """The message in which a check failed."""
+    """Message in which a check failed."""
 
 
 @dataclass(frozen=True)
 class LinkNumbers:
-    """What can be changed of a link; all of it from its first site to its second."""
+    """Adjustable numbers of a link, from its first site to its second."""
 
     one_way_ms: float
-    """Mean."""
+    """Mean latency."""
     mbit_per_s: float | None
-    """None: without limit."""
+    """Bandwidth; None: no limit."""
     loss: float
-    """Share of the packets that get lost, in the long run."""
+    """Share of lost packets, in the long run."""
 
 
 @dataclass(frozen=True)
 class LinkView:
-    """A link, as it is now and as it was at first."""
+    """Link, as it is now and originally."""
 
     a: str
     b: str
     now: LinkNumbers
     at_first: LinkNumbers
     text: str
-    """Its latency as a distribution, its losses if they come in bursts, and what differs on the way
-    back."""
+    """Distribution of its latency, bursts of losses, and differences on the way back."""
 
 
 @dataclass(frozen=True)
 class View:
-    """One run, ready to be shown."""
+    """View of one run."""
 
     name: str
     protocol: str
@@ -194,19 +193,19 @@ class View:
     clock: str
     compute: str
     seed: int
-    """Of what is random in it: latencies and losses (no secrets)."""
+    """Seed of latencies and losses (of no secrets)."""
     first_seed: int
-    """Before anything was changed."""
+    """Seed before any change."""
     verdict: str
     good: bool
     finished_ms: float
     at_first_ms: float
-    """Of the run as it was before anything was changed."""
+    """Duration of the original run."""
     revealed: bool
     frozen: str
-    """Why messages cannot be altered; empty if they can."""
+    """Reason why messages cannot be altered; empty if they can."""
     fixed_times: str
-    """Why links and seed cannot be changed; empty if they can."""
+    """Reason why links and seed cannot be changed; empty if they can."""
     parties: tuple[PartyView, ...]
     rounds: tuple[RoundView, ...]
     messages: tuple[MessageView, ...]
@@ -214,8 +213,8 @@ class View:
     critical: tuple[SegmentView, ...]
     critical_parts: Mapping[str, float]
     aborts: tuple[AbortView, ...]
-    never: Mapping[str, tuple[Untold, ...]]
-    """By party, and ``network`` for whoever carries the messages."""
-    network_sees: tuple[Gained, ...]
+    never: Mapping[str, tuple[UndisclosedItem, ...]]
+    """Forbidden knowledge by party, and of ``network``, which carries the messages."""
+    network_sees: tuple[LearnedItem, ...]
     links: tuple[LinkView, ...]
     edits: tuple[str, ...]

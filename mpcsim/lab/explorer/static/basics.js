@@ -1,21 +1,21 @@
-/* Small helpers of the explorer: nodes, texts, numbers. Text only ever enters the page as text
- * nodes.
- */
+/* Helpers of the explorer: elements, texts, numbers. Text enters the page as text nodes only. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** A shorter wait for a lost packet is none: milliseconds. */
+/** Retransmission time from which a message counts as delayed by a loss: milliseconds. */
 export const LOST_MS = 0.005;
 
-export function make(tag, attributes = {}, ...children) {
-  return fill(document.createElement(tag), attributes, children);
+/** Return an HTML element; attributes that begin with "on" are listeners. */
+export function element(tag, attributes = {}, ...children) {
+  return fillNode(document.createElement(tag), attributes, children);
 }
 
-export function draw(tag, attributes = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
+/** Return an SVG element. */
+export function svgElement(tag, attributes = {}, ...children) {
+  return fillNode(document.createElementNS(SVG, tag), attributes, children);
 }
 
-function fill(node, attributes, children) {
+function fillNode(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined) continue;
     if (name.startsWith("aria-")) node.setAttribute(name, value);
@@ -28,52 +28,54 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** Put something in the place of all that is in a node. */
-export function put(node, ...children) {
+/** Replace all children of a node. */
+export function replaceContent(node, ...children) {
   node.replaceChildren();
-  return fill(node, {}, children);
+  return fillNode(node, {}, children);
 }
 
-export function lock() {
-  return draw("svg", { class: "mx-lock", viewBox: "0 0 12 14", width: 10, height: 12,
+export function lockIcon() {
+  return svgElement("svg", { class: "mx-lock", viewBox: "0 0 12 14", width: 10, height: 12,
     "aria-hidden": "true" },
-  draw("path", { d: "M3 6V4a3 3 0 0 1 6 0v2", fill: "none", stroke: "currentColor",
+  svgElement("path", { d: "M3 6V4a3 3 0 0 1 6 0v2", fill: "none", stroke: "currentColor",
     "stroke-width": 1.6 }),
-  draw("rect", { x: 1, y: 6, width: 10, height: 7, rx: 1.5, fill: "currentColor" }));
+  svgElement("rect", { x: 1, y: 6, width: 10, height: 7, rx: 1.5, fill: "currentColor" }));
 }
 
-export function ms(value) {
+/** Return milliseconds as text, with two decimals. */
+export function formatMs(value) {
   return value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 }
 
-export function size(bytes) {
+export function formatBytes(bytes) {
   if (bytes < 1000) return `${bytes} B`;
   return bytes < 999_950 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
 const ruler = document.createElement("canvas").getContext("2d");
-export function widthOf(text, font) {
+export function textWidth(text, font) {
   ruler.font = font;
   return ruler.measureText(text).width;
 }
 
-export function overlap(a, b) {
+export function boxesOverlap(a, b) {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
-/** A round step of 1, 2 or 5 times a power of ten. */
-export function tick(span, count) {
+/** Return a distance of ticks: 1, 2 or 5 times a power of ten. */
+export function tickStep(span, count) {
   const raw = span / count;
   const power = 10 ** Math.floor(Math.log10(raw));
   return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= raw);
 }
 
-/** Scroll to a part of the page, no farther than it takes. */
-export function reveal(node) {
+/** Scroll a node into view, no farther than necessary. */
+export function scrollToNode(node) {
   node.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
-export function dark() {
+/** Return whether the page has a dark theme: JupyterLab's, its background's, or the system's. */
+export function isDark() {
   const said = document.body.dataset.jpThemeLight;
   if (said !== undefined) return said === "false";
   const background = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g);

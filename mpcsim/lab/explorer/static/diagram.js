@@ -1,7 +1,8 @@
-/* The sequence diagram: drawn from a plan, zoomed in time, marked by the present step. */
+/* Sequence diagram: drawn from a plan, zoomed along time, with the present step marked. */
 
-import { LOST_MS, draw, make, ms, put, size, tick, widthOf } from "./basics.js";
-import { layout } from "./plan.js";
+import { LOST_MS, element, formatBytes, formatMs, replaceContent, svgElement, textWidth,
+  tickStep } from "./basics.js";
+import { planDiagram } from "./plan.js";
 
 const HEADS = 38;  // height of the columns' heads: pixels
 const NOTCH = 40;  // how far a wheel turns for a zoom: pixels
@@ -13,20 +14,20 @@ export class Diagram {
     this.even = null;
     this.zoomed = 1;
     this.turned = 0;  // by the wheel, since the last zoom
-    this.scale = make("button", { type: "button", class: "mx-button mx-toggle", onclick: () => {
+    this.scale = element("button", { type: "button", class: "mx-button mx-toggle", onclick: () => {
       this.even = !this.even;
       this.redraw();
     } });
-    const press = (label, sign, act) => make("button", { type: "button", class: "mx-icon",
+    const iconButton = (label, sign, act) => element("button", { type: "button", class: "mx-icon",
       "aria-label": label, title: label, onclick: act }, sign);
-    this.closer = press("Zoom in (+)", "+", () => this.zoomBy(1));
-    this.farther = press("Zoom out (-)", "−", () => this.zoomBy(-1));
-    this.whole = press("All of it (0)", "1:1", () => this.zoom(1));
-    this.factor = make("output", { class: "mx-factor", "aria-label": "Zoom" });
-    this.frame = make("div", { class: "mx-frame" });
-    this.below = make("div");
-    this.root = make("div", { class: "mx-diagram" },
-      make("div", { class: "mx-tools", role: "toolbar", "aria-label": "Time axis" },
+    this.closer = iconButton("Zoom in (+)", "+", () => this.zoomBy(1));
+    this.farther = iconButton("Zoom out (-)", "−", () => this.zoomBy(-1));
+    this.whole = iconButton("All of it (0)", "1:1", () => this.zoom(1));
+    this.factor = element("output", { class: "mx-factor", "aria-label": "Zoom" });
+    this.frame = element("div", { class: "mx-frame" });
+    this.below = element("div");
+    this.root = element("div", { class: "mx-diagram" },
+      element("div", { class: "mx-tools", role: "toolbar", "aria-label": "Time axis" },
         this.farther, this.factor, this.closer, this.whole, this.scale),
       this.frame, this.below);
     this.frame.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -47,11 +48,11 @@ export class Diagram {
     if (next) this.zoom(next, at);
   }
 
-  /** Zoom; what is ``at`` so many pixels below the frame's upper edge stays there. */
+  /** Zoom to a factor; the point ``at`` pixels below the frame's upper edge stays in place. */
   zoom(to, at = null) {
     if (to === this.zoomed || !this.plans) return;
     const { frame } = this;
-    const here = at ?? this.middle();
+    const here = at ?? this.zoomCentre();
     const { top, height } = this.plans;
     const share = (frame.scrollTop + here - HEADS - top) / height;
     this.zoomed = to;
@@ -59,8 +60,8 @@ export class Diagram {
     frame.scrollTop = this.plans.top + share * this.plans.height + HEADS - here;
   }
 
-  /** Where keys and buttons zoom: at the line of now if it is to be seen. */
-  middle() {
+  /** Return the centre of zooming by keys and buttons: the present step's line, if visible. */
+  zoomCentre() {
     const { frame, ui } = this;
     const shown = ui.step ? ui.view.steps[ui.step - 1] : null;
     const at = shown ? this.plans.y(shown.at_ms) + HEADS - frame.scrollTop : -1;
@@ -70,21 +71,21 @@ export class Diagram {
   wheel(event) {
     if (!event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
-    this.turned += event.deltaY * (event.deltaMode ? 30 : 1);  // by lines, or by pixels
-    if (Math.abs(this.turned) < NOTCH) return;  // fingers on a pad turn by little and often
+    this.turned += event.deltaY * (event.deltaMode ? 30 : 1);  // in lines or in pixels
+    if (Math.abs(this.turned) < NOTCH) return;  // touch pads send many small deltas
     this.zoomBy(this.turned < 0 ? 1 : -1,
       event.clientY - this.frame.getBoundingClientRect().top);
     this.turned = 0;
   }
 
-  /** Move along the time axis by so many screens; false if all of it is to be seen. */
+  /** Scroll along the time axis by ``by`` screens; return false if all of it is visible. */
   pan(by) {
     if (this.zoomed === 1) return false;
     this.frame.scrollTop += by * 0.8 * (this.frame.clientHeight - HEADS);
     return true;
   }
 
-  /** Take the picture by its ground and pull it. */
+  /** Scroll by dragging the background. */
   drag(event) {
     if (this.zoomed === 1 || event.button || event.target.closest(".mx-message, .mx-arrow")) return;
     const { frame } = this;
@@ -100,7 +101,7 @@ export class Diagram {
     frame.addEventListener("lostpointercapture", end, { once: true });
   }
 
-  /** Bring the line of now into the frame. */
+  /** Scroll to the present step's line. */
   follow() {
     const { frame, ui } = this;
     if (this.zoomed === 1 || !ui.step) return;
@@ -110,7 +111,7 @@ export class Diagram {
     }
   }
 
-  /** Bring a message into the frame. */
+  /** Scroll to a message. */
   reveal(key) {
     const { frame } = this;
     const box = this.chipOf(key)?.getBBox();
@@ -131,7 +132,7 @@ export class Diagram {
     const focused = document.activeElement?.closest?.(".mx-message")?.dataset.key;
     const within = frame.contains(document.activeElement);
     const font = `600 11px ${getComputedStyle(frame).fontFamily}`;
-    const plan = this.roomiest(width, font);
+    const plan = this.bestPlan(width, font);
     this.scale.textContent = this.even ? "Draw time to scale" : "Space events evenly";
     this.scale.title = this.even
       ? "Now every event has a row of its own. Press for a time axis to scale."
@@ -142,29 +143,29 @@ export class Diagram {
     this.plans = plan;
     const { scrollTop } = frame;
     const picture = this.picture(plan);
-    put(frame, this.heads(plan), picture);
-    put(this.below, this.legend());
+    replaceContent(frame, this.heads(plan), picture);
+    replaceContent(this.below, this.legend());
     if (this.zoomed === 1) this.drawnHeight = HEADS + picture.height.baseVal.value;
     frame.style.maxHeight = this.zoomed === 1 ? "" : `min(${this.drawnHeight}px, 85vh)`;
     frame.classList.toggle("zoomed", this.zoomed > 1);
     frame.scrollTop = scrollTop;
-    this.marks();
+    this.markStep();
     if (within && focused) this.focusOn(focused);
   }
 
-  /** The plan that leaves out the fewest labels, as low as may be. */
-  roomiest(width, font) {
+  /** Return the plan that omits the fewest labels, the lowest of these. */
+  bestPlan(width, font) {
     const { view } = this.ui;
     let plan = null;
     for (const grow of [1, 1.2, 1.45, 1.75]) {
       const stretch = grow * this.zoomed;
-      const next = layout(view, { width, even: Boolean(this.even), stretch, font });
+      const next = planDiagram(view, { width, even: Boolean(this.even), stretch, font });
       if (!plan || next.hidden < plan.hidden) plan = next;
       if (!plan.hidden) break;
     }
-    if (this.even === null) {  // to scale, unless that leaves labels out
+    if (this.even === null) {  // to scale, unless that omits labels
       this.even = plan.hidden > 0;
-      if (this.even) plan = layout(view, { width, even: true, stretch: this.zoomed, font });
+      if (this.even) plan = planDiagram(view, { width, even: true, stretch: this.zoomed, font });
     }
     return plan;
   }
@@ -175,20 +176,20 @@ export class Diagram {
 
   focusOn(key) { this.chipOf(key)?.focus(); }
 
-  /** The heads of the columns, in a picture of their own: they stay when the other one scrolls. */
+  /** Draw the heads of the columns, in a picture of their own, which does not scroll. */
   heads(plan) {
     const { view } = this.ui;
-    const svg = draw("svg", { class: "mx-heads", width: plan.width, height: HEADS,
+    const svg = svgElement("svg", { class: "mx-heads", width: plan.width, height: HEADS,
       viewBox: `0 0 ${plan.width} ${HEADS}`, role: "group", "aria-label": "Parties" },
-    draw("text", { x: 4, y: HEADS - 3, class: "mx-axis" }, "ms"));
+    svgElement("text", { x: 4, y: HEADS - 3, class: "mx-axis" }, "ms"));
     for (const party of view.parties) {
       const cx = plan.x.get(party.id);
       const text = `${party.cheats ? "✎ " : ""}${party.id} ${party.role || party.site}`;
-      const w = Math.min(widthOf(text, "600 12px sans-serif") + 24, 150);
-      svg.append(draw("g", { class: "mx-column", style: this.ui.colours(party.id) },
-        draw("rect", { x: cx - w / 2, y: 6, width: w, height: 24, rx: 12 }),
-        draw("text", { x: cx, y: 22.5, "text-anchor": "middle" }, text),
-        draw("title", {}, `party ${party.id}, ${party.role}, at ${party.site}: ${party.status}`)));
+      const w = Math.min(textWidth(text, "600 12px sans-serif") + 24, 150);
+      svg.append(svgElement("g", { class: "mx-column", style: this.ui.colours(party.id) },
+        svgElement("rect", { x: cx - w / 2, y: 6, width: w, height: 24, rx: 12 }),
+        svgElement("text", { x: cx, y: 22.5, "text-anchor": "middle" }, text),
+        svgElement("title", {}, `party ${party.id}, ${party.role}, at ${party.site}: ${party.status}`)));
     }
     return svg;
   }
@@ -197,27 +198,27 @@ export class Diagram {
     const { view } = this.ui;
     const { width, height, top, left, x, y } = plan;
     const bottom = top + height, below = bottom + plan.tail + 36;
-    const svg = draw("svg", { width, height: below, viewBox: `0 0 ${width} ${below}`,
+    const svg = svgElement("svg", { width, height: below, viewBox: `0 0 ${width} ${below}`,
       role: "group", "aria-label": `Sequence diagram of ${view.name}` });
-    svg.append(draw("defs", {},
-      ["", "hot"].map((kind) => draw("marker", { id: `${this.ui.id}-head${kind}`,
+    svg.append(svgElement("defs", {},
+      ["", "hot"].map((kind) => svgElement("marker", { id: `${this.ui.id}-head${kind}`,
         viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 8, markerHeight: 8,
         markerUnits: "userSpaceOnUse",
         orient: "auto-start-reverse" },
-        draw("path", { d: "M0 1 L9 5 L0 9 z", class: `mx-head-${kind || "plain"}` })))));
+        svgElement("path", { d: "M0 1 L9 5 L0 9 z", class: `mx-head-${kind || "plain"}` })))));
     this.axis(svg, plan);
     this.bands(svg, plan);
     for (const party of view.parties) {
       const cx = x.get(party.id);
-      svg.append(draw("line", { x1: cx, x2: cx, y1: top - 6, y2: bottom, class: "mx-life" }));
+      svg.append(svgElement("line", { x1: cx, x2: cx, y1: top - 6, y2: bottom, class: "mx-life" }));
     }
-    svg.append(draw("path", { d: this.critical(plan), class: "mx-critical" }));
+    svg.append(svgElement("path", { d: this.critical(plan), class: "mx-critical" }));
     const ends = view.parties.map((party) => this.column(svg, plan, party));
-    // All lines lie below all labels.
+    // Lines are below labels.
     svg.append(...plan.arrows.map((arrow) => this.arrow(arrow)), ...ends);
     svg.append(...plan.arrows.map((arrow) => this.chip(arrow)));
-    this.line = draw("g", { class: "mx-nowline" },
-      draw("line", { x1: left - 6, x2: width - 4 }), draw("path", { d: "M-7 -5 L0 0 L-7 5 z" }));
+    this.line = svgElement("g", { class: "mx-nowline" },
+      svgElement("line", { x1: left - 6, x2: width - 4 }), svgElement("path", { d: "M-7 -5 L0 0 L-7 5 z" }));
     svg.append(this.line);
     this.plans = plan;
     return svg;
@@ -230,7 +231,7 @@ export class Diagram {
     if (even) {
       times.forEach((t) => marks.push(t));
     } else {
-      const step = tick(end, height / 60);
+      const step = tickStep(end, height / 60);
       for (let n = 0; n * step <= end; n += 1) marks.push(n * step);
     }
     let last = -99;
@@ -239,33 +240,33 @@ export class Diagram {
       if (at - last < 13 || at > bottom + 1) continue;
       last = at;
       const text = even ? t.toFixed(t < 100 ? 2 : 1) : `${Number(t.toPrecision(6))}`;
-      svg.append(draw("text", { x: 46, y: at + 4, class: "mx-axis", "text-anchor": "end" }, text),
-        draw("line", { x1: left - 8, x2: width - 4, y1: at, y2: at, class: "mx-grid" }));
+      svg.append(svgElement("text", { x: 46, y: at + 4, class: "mx-axis", "text-anchor": "end" }, text),
+        svgElement("line", { x1: left - 8, x2: width - 4, y1: at, y2: at, class: "mx-grid" }));
     }
   }
 
-  /** The rounds beside the axis; they overlap, so odd and even ones have a strip each. */
+  /** Draw the rounds beside the axis; they overlap, so odd and even ones have a strip each. */
   bands(svg, plan) {
     const { y } = plan;
     for (const round of this.ui.view.rounds) {
       const at = 52 + 17 * ((round.number + 1) % 2);
       const y0 = y(round.start_ms), y1 = Math.max(y(round.end_ms), y0 + 3);
-      const group = draw("g", { class: `mx-round ${round.number % 2 ? "odd" : "even"}`,
+      const group = svgElement("g", { class: `mx-round ${round.number % 2 ? "odd" : "even"}`,
         "data-round": round.number },
-        draw("title", {}, `round ${round.number} (${round.name}): ` +
-          `${ms(round.start_ms)} to ${ms(round.end_ms)} ms`),
-        draw("rect", { x: at, y: y0, width: 15, height: y1 - y0, rx: 3 }));
+        svgElement("title", {}, `round ${round.number} (${round.name}): ` +
+          `${formatMs(round.start_ms)} to ${formatMs(round.end_ms)} ms`),
+        svgElement("rect", { x: at, y: y0, width: 15, height: y1 - y0, rx: 3 }));
       const name = `${round.number} ${round.name}`;
-      const fits = widthOf(name, "11px sans-serif") + 8 < y1 - y0;
-      if (fits) {  // zoomed, as often as it takes to see it
+      const fits = textWidth(name, "11px sans-serif") + 8 < y1 - y0;
+      if (fits) {  // when zoomed, repeated so that one is visible
         const times = this.zoomed === 1 ? 1 : Math.max(1, Math.floor((y1 - y0) / 300));
         for (let n = 0.5; n < times; n += 1) {
-          group.append(draw("text", { class: "mx-round-name",
+          group.append(svgElement("text", { class: "mx-round-name",
             transform: `translate(${at + 11.5} ${y0 + (n / times) * (y1 - y0)}) rotate(-90)`,
             "text-anchor": "middle" }, name));
         }
       } else if (y1 - y0 >= 13) {
-        group.append(draw("text", { class: "mx-round-name", x: at + 7.5, y: (y0 + y1) / 2 + 4,
+        group.append(svgElement("text", { class: "mx-round-name", x: at + 7.5, y: (y0 + y1) / 2 + 4,
           "text-anchor": "middle" }, String(round.number)));
       }
       svg.append(group);
@@ -280,19 +281,19 @@ export class Diagram {
       if (step.party !== party.id) continue;
       const y0 = y(step.at_ms), y1 = Math.max(y(step.until_ms), y0 + (step.rounds.length ? 5 : 0));
       if (y1 > y0) {
-        svg.append(draw("rect", { x: cx - 4.5, y: y0, width: 9, height: y1 - y0, rx: 2,
-          class: "mx-work", style }, draw("title", {},
+        svg.append(svgElement("rect", { x: cx - 4.5, y: y0, width: 9, height: y1 - y0, rx: 2,
+          class: "mx-work", style }, svgElement("title", {},
           `party ${party.id}: ${step.rounds.map((r) => r.name).join(", ") || "handles a message"}, ` +
-          `${ms(step.until_ms - step.at_ms)} ms`)));
+          `${formatMs(step.until_ms - step.at_ms)} ms`)));
       }
     }
     const said = { done: "✓ done", aborted: "✗ aborted" }[party.status] ?? "… waiting";
-    const end = draw("g", { class: `mx-end ${party.status}`, "data-end": party.id },
-      draw("text", { x: cx, y: top + plan.height + plan.tail + 20, "text-anchor": "middle" },
+    const end = svgElement("g", { class: `mx-end ${party.status}`, "data-end": party.id },
+      svgElement("text", { x: cx, y: top + plan.height + plan.tail + 20, "text-anchor": "middle" },
         said));
     if (party.status !== "waiting") {
       const at = y(party.ended_ms);
-      end.append(draw("circle", { cx, cy: at, r: 7.5 }), draw("path", {
+      end.append(svgElement("circle", { cx, cy: at, r: 7.5 }), svgElement("path", {
         d: party.status === "done" ? `M${cx - 3.5} ${at} l2.5 3 l4.5 -6`
           : `M${cx - 3} ${at - 3} l6 6 m0 -6 l-6 6` }));
     }
@@ -322,15 +323,15 @@ export class Diagram {
     const { message } = arrow;
     const lost = !["delivered", "duplicate"].includes(message.fate) || message.received_ms === null;
     const ends = { x1: arrow.x0, y1: arrow.y0, x2: arrow.x1, y2: arrow.y1 };
-    const group = draw("g", { class: "mx-arrow", "data-number": message.number,
-      "data-key": message.key, onclick: () => this.ui.open(message.key) },
-    draw("title", {}, `${message.kind} ${message.sender} → ${message.receiver}, ` +
-      `${size(message.size)}, sent at ${ms(message.sent_ms)} ms`),
-    draw("line", { ...ends, class: "mx-hit" }),
-    draw("line", { ...ends, class: "mx-line",
+    const group = svgElement("g", { class: "mx-arrow", "data-number": message.number,
+      "data-key": message.key, onclick: () => this.ui.openMessage(message.key) },
+    svgElement("title", {}, `${message.kind} ${message.sender} → ${message.receiver}, ` +
+      `${formatBytes(message.size)}, sent at ${formatMs(message.sent_ms)} ms`),
+    svgElement("line", { ...ends, class: "mx-hit" }),
+    svgElement("line", { ...ends, class: "mx-line",
       "marker-end": lost ? null : `url(#${this.ui.id}-head)` }));
     if (lost) {
-      group.append(draw("path", { class: "mx-cross",
+      group.append(svgElement("path", { class: "mx-cross",
         d: `M${arrow.x1 - 5} ${arrow.y1 - 5} l10 10 m0 -10 l-10 10` }));
     }
     group.classList.toggle("altered", message.altered);
@@ -339,45 +340,45 @@ export class Diagram {
 
   chip(arrow) {
     const { message } = arrow;
-    const group = draw("g", { class: "mx-message", role: "button", tabindex: -1,
+    const group = svgElement("g", { class: "mx-message", role: "button", tabindex: -1,
       "data-key": message.key, "data-number": message.number,
       "aria-label": `${message.kind} from party ${message.sender} to party ${message.receiver}, ` +
         `${message.round ? `round ${message.round}, ` : ""}${message.size} bytes, ` +
-        (message.received_ms === null ? message.fate : `arrives at ${ms(message.received_ms)} ms`) +
+        (message.received_ms === null ? message.fate : `arrives at ${formatMs(message.received_ms)} ms`) +
         (message.altered ? ", altered" : "") +
         (message.recovery_ms >= LOST_MS ? ", waited for a lost packet" : "") +
         (message.critical ? ", on the critical path" : ""),
-      onclick: () => this.ui.open(message.key) });
+      onclick: () => this.ui.openMessage(message.key) });
     group.classList.toggle("altered", message.altered);
-    if (!arrow.label) {  // no room: a dot stands for the name
-      group.append(draw("circle", { cx: arrow.x0 + 0.5 * (arrow.x1 - arrow.x0),
+    if (!arrow.label) {  // no room: a dot replaces the name
+      group.append(svgElement("circle", { cx: arrow.x0 + 0.5 * (arrow.x1 - arrow.x0),
         cy: arrow.y0 + 0.5 * (arrow.y1 - arrow.y0), r: 5, class: "mx-chip" }));
       return group;
     }
     const { box, cx, cy, lift } = arrow.label;
     if (lift) {
-      group.append(draw("line", { x1: cx, y1: cy, x2: box.x + box.w / 2,
+      group.append(svgElement("line", { x1: cx, y1: cy, x2: box.x + box.w / 2,
         y2: box.y + (lift > 0 ? 0 : box.h), class: "mx-leader" }));
     }
     group.append(
-      draw("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 4, class: "mx-chip" }),
-      draw("text", { x: box.x + box.w / 2, y: box.y + 12.5, "text-anchor": "middle",
+      svgElement("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 4, class: "mx-chip" }),
+      svgElement("text", { x: box.x + box.w / 2, y: box.y + 12.5, "text-anchor": "middle",
         class: "mx-chip-text" }, arrow.text));
     return group;
   }
 
   legend() {
-    return make("div", { class: "mx-legend", "aria-hidden": "true" },
+    return element("div", { class: "mx-legend", "aria-hidden": "true" },
       [["critical", "critical path"], ["arrived", "arrived"], ["flying", "under way"],
         ["future", "still to come"], ["work", "computing"],
         ...(this.ui.view.messages.some((m) => m.recovery_ms >= LOST_MS)
           ? [["lost", "waited for a lost packet"]] : [])].map(([key, text]) =>
-        make("span", {},
-          make("span", { class: `mx-key ${key}` }, key === "lost" ? "↻" : null), text)));
+        element("span", {},
+          element("span", { class: `mx-key ${key}` }, key === "lost" ? "↻" : null), text)));
   }
 
-  /** What the present step changes in the diagram: classes and the line of now, nothing else. */
-  marks() {
+  /** Mark the present step: classes and its line. */
+  markStep() {
     const { view, step } = this.ui;
     const { found } = this.ui.search;
     if (!this.plans) return;

@@ -1,31 +1,31 @@
-/* The round explorer in the browser: draws a view, sends commands back. No dependencies.
+/* Round explorer in the browser: draws a view, and sends commands back. No dependencies.
  *
- * The Python side (mpcsim/lab/explorer/model/model.py) says what the view holds, and puts these files one
- * after the other (mpcsim/lab/explorer/browser_files.py).
+ * The view is defined in mpcsim/lab/explorer/model/views.py; mpcsim/lab/explorer/browser_files.py
+ * concatenates these files.
  */
 
-import { dark, make, ms, put, reveal } from "./basics.js";
+import { element, formatMs, isDark, replaceContent, scrollToNode } from "./basics.js";
 import { Diagram } from "./diagram.js";
 import { KnowledgePanel } from "./knowledge.js";
 import { MessagePanel } from "./message.js";
 import { Search } from "./search.js";
 import { TimingPanel } from "./timing.js";
 
-const PATIENCE_MS = 6000;  // before a command without an answer is given up
+const PATIENCE_MS = 6000;  // time-out of a command
 
 class Explorer {
   constructor(model, el) {
     this.model = model;
-    this.id = `mx-${Math.random().toString(36).slice(2, 10)}`;  // several may share a page
+    this.id = `mx-${Math.random().toString(36).slice(2, 10)}`;  // a page may have several
     this.tab = "message";
     this.asked = 0;
     this.busy = false;
     this.altering = false;
-    this.typed = null;  // the input that the last command came from
+    this.typed = null;  // input of the last command
     this.queued = new Map();
-    this.build(el);
-    this.listen();
-    this.everything();
+    this.buildFrame(el);
+    this.addListeners();
+    this.redrawAll();
   }
 
   get view() { return this.model.get("view"); }
@@ -37,78 +37,78 @@ class Explorer {
 
   // -------------------------------------------------------------------------- frame
 
-  build(el) {
-    const press = (label, sign, act) =>
-      make("button", { type: "button", class: "mx-icon", "aria-label": label, title: label,
+  buildFrame(el) {
+    const iconButton = (label, sign, act) =>
+      element("button", { type: "button", class: "mx-icon", "aria-label": label, title: label,
         onclick: act }, sign);
-    this.title = make("div", { class: "mx-title" });
-    this.back = press("Step back (left arrow)", "◀", () => this.go(this.step - 1));
-    this.forward = press("Step forward (right arrow)", "▶", () => this.go(this.step + 1));
-    this.slider = make("input", { type: "range", min: 0, "aria-label": "Step",
-      oninput: (event) => this.go(Number(event.target.value)) });
-    this.counter = make("output", { class: "mx-counter" });
-    this.banner = make("div", { class: "mx-banner" });
-    this.problem = make("div", { class: "mx-problem", role: "alert" });
+    this.title = element("div", { class: "mx-title" });
+    this.back = iconButton("Step back (left arrow)", "◀", () => this.goTo(this.step - 1));
+    this.forward = iconButton("Step forward (right arrow)", "▶", () => this.goTo(this.step + 1));
+    this.slider = element("input", { type: "range", min: 0, "aria-label": "Step",
+      oninput: (event) => this.goTo(Number(event.target.value)) });
+    this.counter = element("output", { class: "mx-counter" });
+    this.banner = element("div", { class: "mx-banner" });
+    this.problem = element("div", { class: "mx-problem", role: "alert" });
     this.diagram = new Diagram(this);
     this.search = new Search(this);
-    this.save = make("div", { class: "mx-buttons" });
-    this.now = make("section", { class: "mx-now", "aria-live": "polite",
+    this.save = element("div", { class: "mx-buttons" });
+    this.now = element("section", { class: "mx-now", "aria-live": "polite",
       "aria-label": "This step" });
-    this.tabs = make("div", { class: "mx-tabs", role: "tablist", "aria-label": "Details" },
+    this.tabs = element("div", { class: "mx-tabs", role: "tablist", "aria-label": "Details" },
       [["message", "Message"], ["knowledge", "Knowledge"], ["timing", "Timing"]].map(
-        ([name, text]) => make("button", { type: "button", role: "tab", class: "mx-tab",
+        ([name, text]) => element("button", { type: "button", role: "tab", class: "mx-tab",
           id: `${this.id}-tab-${name}`, "aria-controls": `${this.id}-panel-${name}`,
-          "data-tab": name, onclick: () => this.show(name) }, text)));
+          "data-tab": name, onclick: () => this.showTab(name) }, text)));
     this.panels = Object.fromEntries(["message", "knowledge", "timing"].map((name) => [
-      name, make("div", { role: "tabpanel", class: "mx-panel", tabindex: 0,
+      name, element("div", { role: "tabpanel", class: "mx-panel", tabindex: 0,
         id: `${this.id}-panel-${name}`, "aria-labelledby": `${this.id}-tab-${name}` })]));
     this.message = new MessagePanel(this, this.panels.message);
     this.knowledge = new KnowledgePanel(this, this.panels.knowledge);
     this.timing = new TimingPanel(this, this.panels.timing);
-    this.root = make("div", { class: "mx", role: "group", tabindex: 0,
-      // JupyterLab's own shortcuts (arrows, D D, ...) must not fire while somebody works here.
+    this.root = element("div", { class: "mx", role: "group", tabindex: 0,
+      // JupyterLab's own shortcuts (arrows, D D, ...) must not fire here.
       "data-lm-suppress-shortcuts": "true" },
-      make("div", { class: "mx-head" },
+      element("div", { class: "mx-head" },
         this.title,
-        make("div", { class: "mx-bars" },
-          make("div", { class: "mx-controls", role: "toolbar", "aria-label": "Steps" },
-            press("First step (Home)", "|◀", () => this.go(0)), this.back, this.slider,
-            this.forward, press("Last step (End)", "▶|", () => this.go(Infinity)), this.counter),
+        element("div", { class: "mx-bars" },
+          element("div", { class: "mx-controls", role: "toolbar", "aria-label": "Steps" },
+            iconButton("First step (Home)", "|◀", () => this.goTo(0)), this.back, this.slider,
+            this.forward, iconButton("Last step (End)", "▶|", () => this.goTo(Infinity)), this.counter),
           this.search.root, this.save),
         this.banner, this.problem),
-      make("div", { class: "mx-body" }, this.diagram.root,
-        make("div", { class: "mx-side" }, this.now, this.tabs, Object.values(this.panels))),
-      make("div", { class: "mx-foot" },
+      element("div", { class: "mx-body" }, this.diagram.root,
+        element("div", { class: "mx-side" }, this.now, this.tabs, Object.values(this.panels))),
+      element("div", { class: "mx-foot" },
         "Keys: ← → step · Home End first, last · ↑ ↓ previous, next message · Enter its fields · " +
         "/ search · n N next, previous hit · + − 0 zoom (or Ctrl and wheel) · PgUp PgDn move · " +
         "Esc none"));
     el.append(this.root);
   }
 
-  listen() {
+  addListeners() {
     this.handlers = {
-      "change:view": () => this.everything(),
-      "change:details": () => this.contents(),
-      "change:step": () => this.stepped(),
+      "change:view": () => this.redrawAll(),
+      "change:details": () => this.redrawContents(),
+      "change:step": () => this.onStep(),
       "change:selected": () => {
         this.message.editing = null;
-        this.diagram.marks();
+        this.diagram.markStep();
         this.message.redraw();
         this.panels.message.scrollTop = 0;
       },
-      "change:problem": () => this.said(),
-      "change:answered": () => this.answered(),
-      "msg:custom": (sent) => { if (sent.page) offer(sent.file, sent.page); },
+      "change:problem": () => this.showProblem(),
+      "change:answered": () => this.onAnswered(),
+      "msg:custom": (sent) => { if (sent.page) downloadPage(sent.file, sent.page); },
     };
     for (const [name, act] of Object.entries(this.handlers)) this.model.on(name, act);
-    this.root.addEventListener("keydown", (event) => this.key(event));
-    this.tabs.addEventListener("keydown", (event) => this.tabKey(event));
-    this.themes = new MutationObserver(() => this.theme());
+    this.root.addEventListener("keydown", (event) => this.onKey(event));
+    this.tabs.addEventListener("keydown", (event) => this.onTabKey(event));
+    this.themes = new MutationObserver(() => this.applyTheme());
     this.themes.observe(document.body, { attributes: true });
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
-    this.onScheme = () => this.theme();
+    this.onScheme = () => this.applyTheme();
     this.scheme.addEventListener("change", this.onScheme);
-    this.theme();
+    this.applyTheme();
   }
 
   close() {
@@ -119,15 +119,15 @@ class Explorer {
     this.scheme.removeEventListener("change", this.onScheme);
   }
 
-  theme() { this.root.dataset.theme = dark() ? "dark" : "light"; }
+  applyTheme() { this.root.dataset.theme = isDark() ? "dark" : "light"; }
 
   // -------------------------------------------------------------------------- commands
 
-  /** Ask Python for something. While it works, the latest position of each slider waits.
+  /** Send a command to Python. While it is busy, the latest position of each slider waits.
    *
-   * typed: the input that says if it was refused.
+   * typed: input that is marked if the command is refused.
    */
-  ask(command, typed = null) {
+  sendCommand(command, typed = null) {
     if (this.busy && ["link", "seed"].includes(command.do)) {
       this.queued.set(`${command.a} ${command.b} ${command.what}`, [command, typed]);
       return;
@@ -144,43 +144,43 @@ class Explorer {
       this.busy = false;
       this.queued.clear();
       this.root.removeAttribute("aria-busy");
-      this.complain("No answer yet: the kernel is busy or gone. Stepping works without it; " +
+      this.showError("No answer yet: the kernel is busy or gone. Stepping works without it; " +
         "otherwise run the cell again.");
     }, PATIENCE_MS);
   }
 
-  complain(text) {
+  showError(text) {
     this.problem.textContent = text;
     this.problem.hidden = !text;
   }
 
-  answered() {
+  onAnswered() {
     if (this.model.get("answered") < this.asked) return;
-    this.said();
+    this.showProblem();
     this.busy = false;
     this.root.removeAttribute("aria-busy");
     const refused = Boolean(this.model.get("problem"));
-    if (this.altering && !refused && this.aborts.length) this.visit(this.aborts[0]);
+    if (this.altering && !refused && this.aborts.length) this.goToAbort(this.aborts[0]);
     this.altering = false;
     if (refused) this.typed?.setAttribute("aria-invalid", "true");
-    else this.timing.redraw();  // a number may be written in another way, and be the same
+    else this.timing.redraw();  // normalise the text of the number
     for (const [key, next] of this.queued) {
       this.queued.delete(key);
-      this.ask(...next);
+      this.sendCommand(...next);
       return;
     }
   }
 
-  /** Have a field altered; the answer leads to where it was caught. */
+  /** Alter a field; then go to the check that failed. */
   alter(edit) {
-    this.ask({ do: "edit", ...edit });
+    this.sendCommand({ do: "edit", ...edit });
     this.altering = true;
     this.root.focus({ preventScroll: true });
   }
 
-  said() { this.complain(this.model.get("problem")); }
+  showProblem() { this.showError(this.model.get("problem")); }
 
-  go(step) {
+  goTo(step) {
     const wanted = Math.max(0, Math.min(step, this.view.steps.length));
     if (wanted === this.model.get("step")) return;
     this.model.set("step", wanted);
@@ -189,42 +189,42 @@ class Explorer {
     this.model.save_changes();
   }
 
-  choose(key) {
+  select(key) {
     this.model.set("selected", key);
     this.model.save_changes();
-    if (key) this.show("message");
+    if (key) this.showTab("message");
   }
 
-  /** A message and what is in it, wherever on the page that is. */
-  open(key) {
-    this.choose(key);
-    reveal(this.panels.message);
+  /** Select a message, and scroll to its panel. */
+  openMessage(key) {
+    this.select(key);
+    scrollToNode(this.panels.message);
   }
 
-  /** Where a check failed: that step, that message, that check. */
-  visit(found) {
-    const end = this.endOf(found);
-    if (end >= 0) this.go(end + 1);
+  /** Go to the step, the message and the check of an abort. */
+  goToAbort(found) {
+    const end = this.abortStep(found);
+    if (end >= 0) this.goTo(end + 1);
     this.panels.message.scrollTop = 0;
-    if (found.message !== null) this.choose(this.view.messages[found.message].key);
-    this.show("message");
-    reveal(this.panels.message);
+    if (found.message !== null) this.select(this.view.messages[found.message].key);
+    this.showTab("message");
+    scrollToNode(this.panels.message);
     const failed = this.message.checks.querySelector(".failed");
-    if (failed) reveal(failed);
+    if (failed) scrollToNode(failed);
   }
 
-  /** The aborts, those of honest parties first. */
+  /** Aborts, those of honest parties first. */
   get aborts() {
     const cheats = (abort) => this.view.parties.some((p) => p.id === abort.party && p.cheats);
     return [...this.view.aborts].sort((a, b) => cheats(a) - cheats(b));
   }
 
-  /** Index of the step in which a party aborted; -1: none of those shown. */
-  endOf(abort) {
+  /** Return the index of the step of an abort; -1: it is in none. */
+  abortStep(abort) {
     return this.view.steps.findIndex((s) => s.party === abort.party && s.ended === "aborted");
   }
 
-  show(name) {
+  showTab(name) {
     this.tab = name;
     for (const tab of this.tabs.children) {
       const here = tab.dataset.tab === name;
@@ -234,7 +234,7 @@ class Explorer {
     for (const [each, panel] of Object.entries(this.panels)) panel.hidden = each !== name;
   }
 
-  key(event) {
+  onKey(event) {
     const at = event.target;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (at.matches("select, input[type=text]")) {
@@ -243,36 +243,36 @@ class Explorer {
     }
     const range = at.matches("input[type=range]");
     const acts = {
-      ArrowRight: () => this.go(this.step + 1),
-      ArrowLeft: () => this.go(this.step - 1),
-      ArrowDown: () => this.neighbour(1),
-      ArrowUp: () => this.neighbour(-1),
-      Home: () => this.go(0),
-      End: () => this.go(Infinity),
+      ArrowRight: () => this.goTo(this.step + 1),
+      ArrowLeft: () => this.goTo(this.step - 1),
+      ArrowDown: () => this.selectNeighbour(1),
+      ArrowUp: () => this.selectNeighbour(-1),
+      Home: () => this.goTo(0),
+      End: () => this.goTo(Infinity),
       PageDown: () => this.diagram.pan(1),
       PageUp: () => this.diagram.pan(-1),
       "+": () => this.diagram.zoomBy(1),
-      "=": () => this.diagram.zoomBy(1),  // where + needs the shift key
+      "=": () => this.diagram.zoomBy(1),  // on keyboards where + needs shift
       "-": () => this.diagram.zoomBy(-1),
       "0": () => this.diagram.zoom(1),
       "/": () => { this.search.box.focus(); this.search.box.select(); },
-      n: () => this.search.go(1),
-      N: () => this.search.go(-1),
+      n: () => this.search.moveBy(1),
+      N: () => this.search.moveBy(-1),
       Escape: () => {
         if (this.search.active) this.search.clear();
-        else this.choose("");
+        else this.select("");
         this.root.focus();
       },
     };
     if (range && event.key !== "Escape") return;
     if ((event.key === "Enter" || event.key === " ") && at.closest(".mx-message")) {
-      this.open(at.closest(".mx-message").dataset.key);
+      this.openMessage(at.closest(".mx-message").dataset.key);
       if (event.key === "Enter") this.panels.message.focus();
     } else if (event.key === "Enter" && at === this.root && this.selected) {
-      this.show("message");
+      this.showTab("message");
       this.panels.message.focus();
     } else if (acts[event.key]) {
-      if (acts[event.key]() === false) return;  // nothing to do here: the page may scroll
+      if (acts[event.key]() === false) return;  // not handled: the page may scroll
     } else {
       return;
     }
@@ -280,103 +280,103 @@ class Explorer {
     event.stopPropagation();
   }
 
-  tabKey(event) {
+  onTabKey(event) {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;
     const all = [...this.tabs.children];
     const at = all.findIndex((tab) => tab.dataset.tab === this.tab);
     const next = all[(at + by + all.length) % all.length];
-    this.show(next.dataset.tab);
+    this.showTab(next.dataset.tab);
     next.focus();
     event.preventDefault();
     event.stopPropagation();
   }
 
-  neighbour(by) {
+  selectNeighbour(by) {
     const all = this.view.messages;
     if (!all.length) return;
     const at = all.findIndex((m) => m.key === this.model.get("selected"));
     const next = all[(at < 0 ? (by > 0 ? 0 : all.length - 1) : at + by + all.length) % all.length];
-    this.choose(next.key);
+    this.select(next.key);
     this.diagram.focusOn(next.key);
   }
 
   // -------------------------------------------------------------------------- drawing it all
 
-  everything() {
+  redrawAll() {
     const { view } = this;
     this.root.setAttribute("aria-label", `Round explorer: ${view.name}`);
-    this.head();
-    this.said();
+    this.drawHead();
+    this.showProblem();
     this.diagram.redraw();
     this.timing.redraw();
-    this.stepped();
-    this.contents();
-    this.show(this.tab);
+    this.onStep();
+    this.redrawContents();
+    this.showTab(this.tab);
   }
 
-  /** What is in the messages: the panel, and what a search finds. */
-  contents() {
+  /** Redraw what depends on the contents of messages: panel and search. */
+  redrawContents() {
     this.message.redraw();
-    this.search.look();
+    this.search.runSearch();
   }
 
-  head() {
+  drawHead() {
     const { view } = this;
     const change = view.finished_ms - view.at_first_ms;
     const moved = Math.abs(change) >= 0.005
-      ? make("span", { class: "mx-soft" }, ` (${change > 0 ? "+" : "−"}${ms(Math.abs(change))} ms)`)
+      ? element("span", { class: "mx-soft" }, ` (${change > 0 ? "+" : "−"}${formatMs(Math.abs(change))} ms)`)
       : null;
-    put(this.title,
-      make("strong", {}, view.name),
-      make("span", { class: `mx-badge ${view.good ? "good" : "bad"}` },
+    replaceContent(this.title,
+      element("strong", {}, view.name),
+      element("span", { class: `mx-badge ${view.good ? "good" : "bad"}` },
         `${view.good ? "✓" : "✗"} ${view.verdict}`),
-      make("span", {}, `${ms(view.finished_ms)} ms`, moved),
-      make("span", { class: "mx-soft mx-network" }, view.network),
+      element("span", {}, `${formatMs(view.finished_ms)} ms`, moved),
+      element("span", { class: "mx-soft mx-network" }, view.network),
       view.revealed
-        ? make("span", { class: "mx-badge secret" }, "⚠ SECRET values are shown") : null,
-      this.model.get("saved") ? make("span", { class: "mx-badge mx-saved", title: view.frozen },
+        ? element("span", { class: "mx-badge secret" }, "⚠ SECRET values are shown") : null,
+      this.model.get("saved") ? element("span", { class: "mx-badge mx-saved", title: view.frozen },
         "saved session: editing and links are off") : null);
-    put(this.save, this.saving());
-    const [first, ...others] = this.aborts.map((abort) => this.abort(abort));
-    put(this.banner, this.alterations(), first, this.stalls(), others.length ? make("details", {},
-      make("summary", {}, `${others.length} more ${others.length > 1 ? "parties" : "party"} ` +
+    replaceContent(this.save, this.saveButtons());
+    const [first, ...others] = this.aborts.map((abort) => this.abortBox(abort));
+    replaceContent(this.banner, this.alterationBox(), first, this.stalledParties(),
+      others.length ? element("details", {}, element("summary", {}, `${others.length} more ${others.length > 1 ? "parties" : "party"} ` +
         "found a reason to break off"), others) : null);
   }
 
-  /** What saves the session, with secrets if they are here and asked for. */
-  saving() {
+  /** Return the buttons that save the session, with secrets as an option if they are shown. */
+  saveButtons() {
     if (this.model.get("saved")) return null;
-    const button = (text, reveal) => make("button", { type: "button", class: "mx-button mx-save",
+    const button = (text, reveal) => element("button", { type: "button", class: "mx-button mx-save",
       title: "One file that opens in a browser, without Python",
-      onclick: () => this.ask({ do: "save", reveal }) }, text);
+      onclick: () => this.sendCommand({ do: "save", reveal }) }, text);
     return this.view.revealed
       ? [button("Save as HTML, without secrets", false),
         button("Save as HTML, with SECRETS", true)]
       : button("Save as HTML", false);
   }
 
-  /** For whom the others wait, in a run that came to a halt. */
-  stalls() {
+  /** Return what the parties of a stalled run wait for. */
+  stalledParties() {
     return this.view.verdict !== "stalled" ? [] : this.view.parties
       .filter((party) => party.status === "waiting")
-      .map((party) => make("div", { class: "mx-box mx-abort" },
-        make("div", {}, make("strong", {}, `… Party ${party.id}: `), party.text)));
+      .map((party) => element("div", { class: "mx-box mx-abort" },
+        element("div", {}, element("strong", {}, `… Party ${party.id}: `), party.text)));
   }
 
-  alterations() {
+  alterationBox() {
     const { view } = this;
     if (!view.edits.length) return [];
-    return [make("div", { class: "mx-box mx-altered" },
-      make("div", {}, make("strong", {}, "✎ Altered: "),
-        view.edits.map((text) => make("div", {}, text))),
-      make("div", { class: "mx-buttons" },
+    return [element("div", { class: "mx-box mx-altered" },
+      element("div", {}, element("strong", {}, "✎ Altered: "),
+        view.edits.map((text) => element("div", {}, text))),
+      element("div", { class: "mx-buttons" },
         [["undo", "Undo the last"], ["reset", "Back to the honest run"]].map(([act, text]) =>
-          make("button", { type: "button", class: "mx-button", disabled: Boolean(view.frozen),
-            title: view.frozen || null, onclick: () => this.ask({ do: act }) }, text))))];
+          element("button", { type: "button", class: "mx-button", disabled: Boolean(view.frozen),
+            title: view.frozen || null, onclick: () => this.sendCommand({ do: act }) }, text))))];
   }
 
-  abort(found) {
+  abortBox(found) {
     const { view } = this;
     const list = (who) => `${who.length > 1 ? "parties" : "party"} ${who.join(", ")}`;
     const blamed = found.culprits.length ? `${list(found.culprits)} certainly deviated`
@@ -384,75 +384,75 @@ class Explorer {
         : found.suspects.length ? `${list(found.suspects)} is suspected` : "nobody can be named";
     const cheats = view.parties.find((p) => p.id === found.party)?.cheats
       ? " Only its messages are altered: its own checks go on." : "";
-    return make("div", { class: "mx-box mx-abort" },
-      make("div", {},
-        make("strong", {}, `✗ Party ${found.party} caught it ${found.where}: `),
+    return element("div", { class: "mx-box mx-abort" },
+      element("div", {},
+        element("strong", {}, `✗ Party ${found.party} caught it ${found.where}: `),
         `${found.text}${found.detail ? ` (${found.detail})` : ""}`,
-        make("div", {}, make("b", {}, "Who: "), blamed, " · ", make("b", {}, "check: "),
-          make("code", {}, found.reason), " · ", make("b", {}, "what to do: "), found.what_to_do),
-        make("div", { class: "mx-soft" }, `Blame: ${found.blame}: ${found.strength}.${cheats}`)),
-      make("div", { class: "mx-buttons" }, this.endOf(found) < 0 ? null
-        : make("button", { type: "button", class: "mx-button",
-          onclick: () => this.visit(found) }, "Go there")));
+        element("div", {}, element("b", {}, "Who: "), blamed, " · ", element("b", {}, "check: "),
+          element("code", {}, found.reason), " · ", element("b", {}, "what to do: "), found.what_to_do),
+        element("div", { class: "mx-soft" }, `Blame: ${found.blame}: ${found.strength}.${cheats}`)),
+      element("div", { class: "mx-buttons" }, this.abortStep(found) < 0 ? null
+        : element("button", { type: "button", class: "mx-button",
+          onclick: () => this.goToAbort(found) }, "Go there")));
   }
 
-  stepped() {
+  onStep() {
     const { view, step } = this;
     this.slider.max = view.steps.length;
     this.slider.value = step;
     const shown = step ? view.steps[step - 1] : null;
     this.slider.setAttribute("aria-valuetext",
-      shown ? `${step}: ${shown.title}, ${ms(shown.at_ms)} ms` : "before the first step");
+      shown ? `${step}: ${shown.title}, ${formatMs(shown.at_ms)} ms` : "before the first step");
     this.back.disabled = step === 0;
     this.forward.disabled = step === view.steps.length;
     this.counter.textContent =
-      `step ${step} of ${view.steps.length}${shown ? ` · ${ms(shown.at_ms)} ms` : ""}`;
-    this.card(shown);
-    this.diagram.marks();
+      `step ${step} of ${view.steps.length}${shown ? ` · ${formatMs(shown.at_ms)} ms` : ""}`;
+    this.drawStep(shown);
+    this.diagram.markStep();
     this.diagram.follow();
     this.message.outcomes();
     this.knowledge.redraw();
   }
 
-  card(shown) {
+  drawStep(shown) {
     const { view } = this;
     if (!shown) {
-      put(this.now, make("div", { class: "mx-card-title" }, "Before the first step"),
-        make("div", { class: "mx-soft" },
+      replaceContent(this.now, element("div", { class: "mx-card-title" }, "Before the first step"),
+        element("div", { class: "mx-soft" },
           "Nothing has been sent. Step forward with ▶ or the right arrow key."));
       return;
     }
     const sent = shown.sent.map((n) => view.messages[n]);
-    put(this.now,
-      make("div", { class: "mx-card-title" }, this.badge(shown.party), ` ${shown.title}`),
-      shown.rounds.map((round) => make("div", {},
-        make("b", {}, `runs round ${round.number} (${round.name})`),
+    replaceContent(this.now,
+      element("div", { class: "mx-card-title" }, this.badge(shown.party), ` ${shown.title}`),
+      shown.rounds.map((round) => element("div", {},
+        element("b", {}, `runs round ${round.number} (${round.name})`),
         round.steps.length
-          ? make("ol", { class: "mx-taken" }, round.steps.map((text) => make("li", {}, text)))
+          ? element("ol", { class: "mx-taken" }, round.steps.map((text) => element("li", {}, text)))
           : null)),
-      sent.length ? make("div", {}, "sends ", sent.map((m, at) => [at ? ", " : "",
-        make("button", { type: "button", class: "mx-link", onclick: () => this.open(m.key) },
+      sent.length ? element("div", {}, "sends ", sent.map((m, at) => [at ? ", " : "",
+        element("button", { type: "button", class: "mx-link", onclick: () => this.openMessage(m.key) },
           `${m.kind} → ${m.receiver}`)])) : null,
-      make("div", { class: shown.ended === "aborted" ? "mx-bad" : "mx-soft" },
+      element("div", { class: shown.ended === "aborted" ? "mx-bad" : "mx-soft" },
         `${shown.ended === "done" ? "✓ " : shown.ended === "aborted" ? "✗ " : "… "}` +
         `${shown.standing}`));
   }
 
   badge(party) {
-    return make("span", { class: "mx-party", style: this.colours(party) }, String(party));
+    return element("span", { class: "mx-party", style: this.colours(party) }, String(party));
   }
 
-  /** A party's colours as a style; the theme says which of them is shown. */
+  /** Return a party's colours as a style; the theme selects one. */
   colours(party) {
     const colour = this.view.parties.find((p) => p.id === party)?.colour;
     return colour ? `--on-light:${colour.on_light};--on-dark:${colour.on_dark}` : null;
   }
 }
 
-/** Let the browser keep a page as a file. */
-function offer(name, page) {
+/** Offer a page as a download. */
+function downloadPage(name, page) {
   const address = URL.createObjectURL(new Blob([page], { type: "text/html" }));
-  make("a", { href: address, download: name }).click();
+  element("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 

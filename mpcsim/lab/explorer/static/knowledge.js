@@ -1,6 +1,6 @@
-/* Who knows what after the present step, and what nobody may ever have been told. */
+/* Knowledge of each party after the present step, and what it must never learn. */
 
-import { lock, make, put } from "./basics.js";
+import { element, lockIcon, replaceContent } from "./basics.js";
 
 export class KnowledgePanel {
   constructor(ui, root) {
@@ -19,35 +19,35 @@ export class KnowledgePanel {
       const names = { "own secret": "Its own secrets", received: "Told by others",
         public: "Known to all parties" };
       const empty = Object.values(groups).every((items) => !items.length);
-      return make("section", { class: "mx-knows" },
-        make("h4", { class: "mx-h" }, this.ui.badge(party.id), ` ${party.role || party.site} knows`),
-        empty ? make("p", { class: "mx-soft" }, "nothing yet") : null,
+      return element("section", { class: "mx-knows" },
+        element("h4", { class: "mx-h" }, this.ui.badge(party.id), ` ${party.role || party.site} knows`),
+        empty ? element("p", { class: "mx-soft" }, "nothing yet") : null,
         Object.entries(groups).filter(([, items]) => items.length).map(([kind, items]) => [
-          make("h5", { class: "mx-h5" }, names[kind]),
-          make("ul", { class: "mx-items" }, items.map((item) => this.item(item)))]),
-        make("h5", { class: "mx-h5" }, "Must never learn"),
-        make("ul", { class: "mx-items" }, (view.never[party.id] ?? []).map((n) => this.untold(n))));
+          element("h5", { class: "mx-h5" }, names[kind]),
+          element("ul", { class: "mx-items" }, items.map((item) => this.item(item)))]),
+        element("h5", { class: "mx-h5" }, "Must never learn"),
+        element("ul", { class: "mx-items" }, (view.never[party.id] ?? []).map((n) => this.undisclosed(n))));
     });
-    columns.push(make("section", { class: "mx-knows" },
-      make("h4", { class: "mx-h" }, "⇄ Whoever carries the messages knows"),
-      make("ul", { class: "mx-items" }, view.network_sees.map((item) => this.item(item))),
-      make("h5", { class: "mx-h5" }, "Must never learn"),
-      make("ul", { class: "mx-items" }, (view.never.network ?? []).map((n) => this.untold(n)))));
-    put(this.root, make("div", { class: "mx-columns" }, columns));
+    columns.push(element("section", { class: "mx-knows" },
+      element("h4", { class: "mx-h" }, "⇄ Whoever carries the messages knows"),
+      element("ul", { class: "mx-items" }, view.network_sees.map((item) => this.item(item))),
+      element("h5", { class: "mx-h5" }, "Must never learn"),
+      element("ul", { class: "mx-items" }, (view.never.network ?? []).map((n) => this.undisclosed(n)))));
+    replaceContent(this.root, element("div", { class: "mx-columns" }, columns));
   }
 
   item(item) {
-    return make("li", { class: item.fresh ? "fresh" : "" },
-      make("b", {}, item.name), item.fresh ? make("span", { class: "mx-new" }, "new") : null,
-      make("span", { class: "mx-soft" }, ` ${item.meaning}`),
-      item.hidden ? make("div", { class: "mx-hidden mx-small" }, lock(), " value not shown") : null,
-      item.value ? make("code", { class: "mx-value" }, item.value) : null);
+    return element("li", { class: item.fresh ? "fresh" : "" },
+      element("b", {}, item.name), item.fresh ? element("span", { class: "mx-new" }, "new") : null,
+      element("span", { class: "mx-soft" }, ` ${item.meaning}`),
+      item.hidden ? element("div", { class: "mx-hidden mx-small" }, lockIcon(), " value not shown") : null,
+      item.value ? element("code", { class: "mx-value" }, item.value) : null);
   }
 
-  untold(item) {
-    return make("li", { class: item.found ? "mx-bad" : "" },
-      make("b", {}, item.name), make("span", { class: "mx-soft" }, ` ${item.meaning}`),
-      item.found === null ? null : make("div", { class: "mx-small" }, item.found
+  undisclosed(item) {
+    return element("li", { class: item.found ? "mx-bad" : "" },
+      element("b", {}, item.name), element("span", { class: "mx-soft" }, ` ${item.meaning}`),
+      item.found === null ? null : element("div", { class: "mx-small" }, item.found
         ? "✗ found in a message it received"
         : "✓ searched for in all it received: not there"));
   }

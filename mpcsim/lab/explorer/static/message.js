@@ -1,6 +1,6 @@
-/* A message: what is in it, what its receiver checks, and the form that alters it. */
+/* Panel of a message: its fields, the checks of its receiver, and the form that alters it. */
 
-import { LOST_MS, lock, make, ms, put, size } from "./basics.js";
+import { LOST_MS, element, formatBytes, formatMs, lockIcon, replaceContent } from "./basics.js";
 
 const MARK = { passed: "✓", failed: "✗", open: "○", ignored: "–" };
 const SAID = {
@@ -12,48 +12,48 @@ export class MessagePanel {
   constructor(ui, root) {
     this.ui = ui;
     this.root = root;
-    this.editing = null;  // path of the field whose form is open
-    this.facts = make("div");
-    this.checks = make("div");
-    this.fields = make("div");
+    this.editing = null;  // path of the field with an open form
+    this.facts = element("div");
+    this.checks = element("div");
+    this.fields = element("div");
     root.append(this.facts, this.checks, this.fields);
   }
 
-  /** Draw it anew: another message, or other contents. */
+  /** Redraw the panel: another message, or other contents. */
   redraw() {
     const { selected, view } = this.ui;
     if (!selected) {
-      put(this.facts, make("p", { class: "mx-soft" },
+      replaceContent(this.facts, element("p", { class: "mx-soft" },
         "Select a message: click it, or use the up and down arrow keys."));
-      put(this.checks);
-      put(this.fields);
+      replaceContent(this.checks);
+      replaceContent(this.fields);
       return;
     }
     const detail = this.ui.details[selected.key] ?? { fields: [], operations: [], doc: "" };
     const facts = [
       selected.round ? `round ${selected.round}` : "notice of an abort",
-      `${size(selected.size)} (${selected.size.toLocaleString("en")} bytes)`,
+      `${formatBytes(selected.size)} (${selected.size.toLocaleString("en")} bytes)`,
       detail.sealed === null ? null : detail.sealed ? "sealed end to end" : "not sealed",
       detail.broadcast === null ? null : detail.broadcast ? "the same to everyone" : "for one receiver",
-      selected.received_ms === null ? `sent at ${ms(selected.sent_ms)} ms, ${selected.fate}`
-        : `${ms(selected.sent_ms)} → ${ms(selected.received_ms)} ms ` +
-          `(${ms(selected.received_ms - selected.sent_ms)} ms on the way)`,
+      selected.received_ms === null ? `sent at ${formatMs(selected.sent_ms)} ms, ${selected.fate}`
+        : `${formatMs(selected.sent_ms)} → ${formatMs(selected.received_ms)} ms ` +
+          `(${formatMs(selected.received_ms - selected.sent_ms)} ms on the way)`,
       selected.recovery_ms >= LOST_MS
-        ? `↻ ${ms(selected.recovery_ms)} ms of it until what was lost had been sent again` : null,
+        ? `↻ ${formatMs(selected.recovery_ms)} ms of it until what was lost had been sent again` : null,
       selected.critical ? "on the critical path" : null,
     ].filter(Boolean);
-    put(this.facts,
-      make("h4", { class: "mx-h" }, this.ui.badge(selected.sender), " → ",
+    replaceContent(this.facts,
+      element("h4", { class: "mx-h" }, this.ui.badge(selected.sender), " → ",
         this.ui.badge(selected.receiver), ` ${selected.kind}`,
-        selected.altered ? make("span", { class: "mx-badge bad" }, "✎ altered") : null),
-      make("div", {}, detail.doc),
-      make("div", { class: "mx-soft" }, facts.join(" · ")));
-    put(this.fields,
-      make("h4", { class: "mx-h" }, "What is in it"),
-      detail.problem ? make("div", { class: "mx-bad" }, `✗ ${detail.problem}`) : null,
-      detail.raw ? make("code", { class: "mx-value" }, detail.raw) : null,
+        selected.altered ? element("span", { class: "mx-badge bad" }, "✎ altered") : null),
+      element("div", {}, detail.doc),
+      element("div", { class: "mx-soft" }, facts.join(" · ")));
+    replaceContent(this.fields,
+      element("h4", { class: "mx-h" }, "What is in it"),
+      detail.problem ? element("div", { class: "mx-bad" }, `✗ ${detail.problem}`) : null,
+      detail.raw ? element("code", { class: "mx-value" }, detail.raw) : null,
       this.table(selected, detail),
-      view.frozen ? make("p", { class: "mx-soft" }, view.frozen) : null);
+      view.frozen ? element("p", { class: "mx-soft" }, view.frozen) : null);
     this.outcomes();
   }
 
@@ -64,7 +64,7 @@ export class MessagePanel {
       if (this.editing === field.path) rows.push(this.form(message, detail, field));
       field.fields.forEach((inner) => add(inner, depth + 1));
       if (field.omitted) {
-        rows.push(make("tr", {}, make("td", { colspan: 4, class: "mx-soft",
+        rows.push(element("tr", {}, element("td", { colspan: 4, class: "mx-soft",
           style: `padding-left:${(depth + 1) * 14 + 6}px` }, `… and ${field.omitted} more`)));
       }
     };
@@ -76,29 +76,29 @@ export class MessagePanel {
       if (this.editing === "") rows.push(this.form(message, detail, whole));
     }
     if (!rows.length) return null;
-    return make("table", { class: "mx-table" },
-      make("thead", {}, make("tr", {}, ["field", "bytes", "value", ""].map(
-        (text) => make("th", { scope: "col" }, text)))),
-      make("tbody", {}, rows));
+    return element("table", { class: "mx-table" },
+      element("thead", {}, element("tr", {}, ["field", "bytes", "value", ""].map(
+        (text) => element("th", { scope: "col" }, text)))),
+      element("tbody", {}, rows));
   }
 
   row(message, detail, field, depth) {
     const can = field.operations.length > 0;
     const value = field.receiver_only && field.value === null
-      ? make("span", { class: "mx-hidden" }, lock(), ` for party ${message.receiver} only`)
-      : field.value ? make("code", { class: "mx-value" }, field.value) : null;
+      ? element("span", { class: "mx-hidden" }, lockIcon(), ` for party ${message.receiver} only`)
+      : field.value ? element("code", { class: "mx-value" }, field.value) : null;
     const open = this.editing === field.path;
     const leaf = field.path && !field.fields.length && detail.sealed !== null;
     const whose = !leaf ? "" : field.receiver_only ? " · secret"
       : detail.sealed && detail.broadcast ? " · for all parties" : " · public";
-    return make("tr", { class: open ? "editing" : "" },
-      make("th", { scope: "row", style: `padding-left:${depth * 14 + 6}px` },
-        make("span", {}, field.name), make("div", { class: "mx-soft mx-small" }, field.type + whose)),
-      make("td", { class: "mx-number" }, field.size === null || field.size === undefined ? ""
+    return element("tr", { class: open ? "editing" : "" },
+      element("th", { scope: "row", style: `padding-left:${depth * 14 + 6}px` },
+        element("span", {}, field.name), element("div", { class: "mx-soft mx-small" }, field.type + whose)),
+      element("td", { class: "mx-number" }, field.size === null || field.size === undefined ? ""
         : field.size.toLocaleString("en")),
-      make("td", {}, value,
-        field.doc ? make("div", { class: "mx-soft mx-small" }, field.doc) : null),
-      make("td", {}, can ? make("button", { type: "button", class: "mx-button mx-edit",
+      element("td", {}, value,
+        field.doc ? element("div", { class: "mx-soft mx-small" }, field.doc) : null),
+      element("td", {}, can ? element("button", { type: "button", class: "mx-button mx-edit",
         "aria-expanded": open, "aria-label": `Edit ${field.path || "the whole message"}`,
         "data-path": field.path, disabled: Boolean(this.ui.view.frozen),
         title: this.ui.view.frozen || null, onclick: () => {
@@ -110,12 +110,12 @@ export class MessagePanel {
   }
 
   form(message, detail, field) {
-    const choice = make("select", { "aria-label": "What to do" },
-      field.operations.map((name) => make("option", { value: name }, name)));
-    const hex = make("input", { type: "text", class: "mx-hex", spellcheck: "false",
+    const choice = element("select", { "aria-label": "What to do" },
+      field.operations.map((name) => element("option", { value: name }, name)));
+    const hex = element("input", { type: "text", class: "mx-hex", spellcheck: "false",
       "aria-label": "New bytes in hexadecimal", placeholder: "new bytes in hexadecimal" });
     const many = detail.broadcast && this.ui.view.parties.length > 2;
-    const everyone = make("input", { type: "checkbox", checked: true, id: `${this.ui.id}-all` });
+    const everyone = element("input", { type: "checkbox", checked: true, id: `${this.ui.id}-all` });
     const adapt = () => { hex.hidden = choice.value !== "replace"; };
     choice.addEventListener("change", adapt);
     adapt();
@@ -123,7 +123,7 @@ export class MessagePanel {
       event.preventDefault();
       const argument = hex.value.replace(/[\s…]/g, "").replace(/^0x/i, "");
       if (choice.value === "replace" && (argument.length % 2 || /[^0-9a-f]/i.test(argument))) {
-        this.ui.complain("new bytes: not whole bytes in hexadecimal");
+        this.ui.showError("new bytes: not whole bytes in hexadecimal");
         return;
       }
       this.editing = null;
@@ -131,15 +131,15 @@ export class MessagePanel {
         kind: message.kind, path: field.path, operation: choice.value,
         argument: choice.value === "replace" ? argument : "", everyone: many && everyone.checked });
     };
-    return make("tr", { class: "editing" }, make("td", { colspan: 4 },
-      make("form", { class: "mx-form", onsubmit: submit },
-        make("span", {}, `Party ${message.sender} alters ${field.path || "the message"}:`),
+    return element("tr", { class: "editing" }, element("td", { colspan: 4 },
+      element("form", { class: "mx-form", onsubmit: submit },
+        element("span", {}, `Party ${message.sender} alters ${field.path || "the message"}:`),
         choice, hex,
-        many ? make("label", { for: `${this.ui.id}-all` }, everyone, " the same to everyone") : null,
-        make("button", { type: "submit", class: "mx-button primary" }, "Run again with this"))));
+        many ? element("label", { for: `${this.ui.id}-all` }, everyone, " the same to everyone") : null,
+        element("button", { type: "submit", class: "mx-button primary" }, "Run again with this"))));
   }
 
-  /** The checks of the selected message, as far as the present step has come. */
+  /** Draw the checks of the selected message, with outcomes up to the present step. */
   outcomes() {
     const { selected, view, step } = this.ui;
     if (!selected) return;
@@ -151,24 +151,24 @@ export class MessagePanel {
       const state = reached || check.outcome === "open" && step === view.steps.length
         ? check.outcome : "later";
       const where = check.round ? `in round ${check.round}` : "on receipt";
-      return make("li", { class: `mx-check ${state}`, title: check.reason
+      return element("li", { class: `mx-check ${state}`, title: check.reason
         ? `if it fails: ${check.reason}` : "if it fails, the message is ignored" },
-        make("span", { class: "mx-mark", "aria-hidden": "true" }, MARK[state] ?? "·"),
-        make("span", {}, check.text,
-          make("span", { class: "mx-soft mx-small" }, ` ${where}, ${SAID[state]}` +
+        element("span", { class: "mx-mark", "aria-hidden": "true" }, MARK[state] ?? "·"),
+        element("span", {}, check.text,
+          element("span", { class: "mx-soft mx-small" }, ` ${where}, ${SAID[state]}` +
             `${check.detail && state !== "later" ? ` (${check.detail})` : ""}`),
-          state === "failed" ? make("code", {}, ` ${check.reason}`) : null));
+          state === "failed" ? element("code", {}, ` ${check.reason}`) : null));
     });
-    put(this.checks,
-      make("h4", { class: "mx-h" }, "What ", this.ui.badge(selected.receiver), " checks"),
-      make("ul", { class: "mx-checks" }, rows));
-    this.marks();
+    replaceContent(this.checks,
+      element("h4", { class: "mx-h" }, "What ", this.ui.badge(selected.receiver), " checks"),
+      element("ul", { class: "mx-checks" }, rows));
+    this.markHits();
   }
 
-  /** What a search has found in it. */
-  marks() {
+  /** Mark the hits of a search. */
+  markHits() {
     for (const row of this.root.querySelectorAll("tbody tr, .mx-check")) {
-      row.classList.toggle("found", this.ui.search.meets(`${row.textContent} ${row.title}`));
+      row.classList.toggle("found", this.ui.search.matchesAny(`${row.textContent} ${row.title}`));
     }
   }
 }

@@ -1,13 +1,13 @@
-/* Where everything in the sequence diagram goes. */
+/* Layout of the sequence diagram. */
 
-import { LOST_MS, overlap, widthOf } from "./basics.js";
+import { LOST_MS, boxesOverlap, textWidth } from "./basics.js";
 
-/** Where everything goes: columns, rows, and labels that hide neither each other nor a line.
+/** Return the positions of columns, rows and labels; labels hide neither each other nor a line.
  *
- * even: every event has a row of its own; to scale otherwise. stretch: how many times as high as it
- * would be. font: of the labels' letters.
+ * even: every event has a row of its own; otherwise time is to scale. stretch: factor of the height.
+ * font: of the labels.
  */
-export function layout(view, { width, even, stretch, font }) {
+export function planDiagram(view, { width, even, stretch, font }) {
   const left = 96, right = 18, top = 14;
   const gap = (width - left - right) / view.parties.length;
   const x = new Map(view.parties.map((p, at) => [p.id, left + gap * (at + 0.5)]));
@@ -31,11 +31,11 @@ export function layout(view, { width, even, stretch, font }) {
     const x0 = x.get(message.sender), y0 = y(message.sent_ms);
     const there = message.received_ms !== null && message.received_ms <= end + 1e-6;
     const arrow = { message, x0, y0, x1: x.get(message.receiver), there,
-      y1: y(message.received_ms ?? end), text: title(message) };
+      y1: y(message.received_ms ?? end), text: labelText(message) };
     if (message.received_ms === null) {
       arrow.x1 = x0 + (arrow.x1 - x0) * 0.45;
       arrow.y1 = Math.min(y0 + 24, top + height);
-    } else if (!there) {  // cut where the run ends
+    } else if (!there) {  // cut at the end of the run
       const share = (end - message.sent_ms) / (message.received_ms - message.sent_ms);
       const w = labelWidth(arrow.text, font), reach = Math.abs(arrow.x1 - x0) * share;
       arrow.y1 = top + height;
@@ -45,24 +45,24 @@ export function layout(view, { width, even, stretch, font }) {
     return arrow;
   });
   const plan = { width, height, top, left, right, x, y, end, even, times, arrows, font };
-  plan.tail = stubs(plan);
-  plan.hidden = label(plan);
+  plan.tail = placeStubs(plan);
+  plan.hidden = placeLabels(plan);
   return plan;
 }
 
-/** What a message's label says. */
-function title(message) {
+/** Return the text of a message's label. */
+function labelText(message) {
   const lost = message.recovery_ms >= LOST_MS;
   return (message.altered ? "✎ " : "") + (lost ? "↻ " : "") + message.kind;
 }
 
 function labelWidth(text, font) {
-  return widthOf(text, font) + 12;
+  return textWidth(text, font) + 12;
 }
 
-/** Where the run ends before an arrow has room for its label, the arrow goes on below the end and
- * points at the label; returns how much height that takes. */
-function stubs(plan) {
+/** Place labels below the end of the run for arrows that are too short for theirs; return the height
+ * of these labels. */
+function placeStubs(plan) {
   const bottom = plan.top + plan.height, length = 26, h = 17, row = 21;
   const rows = [];
   for (const arrow of plan.arrows.filter((each) => each.stub)) {
@@ -82,8 +82,8 @@ function stubs(plan) {
   return rows.length * row;
 }
 
-/** Finds a place for every label; returns how many found none. */
-function label(plan) {
+/** Place every label; return how many had no room. */
+function placeLabels(plan) {
   const taken = [];
   const columns = [...plan.x.values()];
   let hidden = 0;
@@ -101,10 +101,10 @@ function label(plan) {
         if (best && cost >= best.cost) continue;
         if (box.y < plan.top - 4 || box.y + h > plan.top + plan.height + 4) continue;
         if (box.x < plan.left || box.x + w > plan.width - 2) continue;
-        if (taken.some((other) => overlap(box, other))) continue;
+        if (taken.some((other) => boxesOverlap(box, other))) continue;
         if (columns.some((c) => box.x - 8 < c && c < box.x + w + 8)) continue;
         for (const other of lines) {
-          if (other !== arrow && crosses(other, box)) cost += 1.1;
+          if (other !== arrow && arrowMeetsBox(other, box)) cost += 1.1;
         }
         if (!best || cost < best.cost) best = { cost, box, cx, cy, lift };
       }
@@ -116,8 +116,8 @@ function label(plan) {
   return hidden;
 }
 
-/** Whether an arrow meets a box. */
-function crosses(arrow, box) {
+/** Return whether an arrow crosses a box. */
+function arrowMeetsBox(arrow, box) {
   let enter = 0, leave = 1;
   for (const [a, b, low, high] of [[arrow.x0, arrow.x1, box.x, box.x + box.w],
     [arrow.y0, arrow.y1, box.y, box.y + box.h]]) {

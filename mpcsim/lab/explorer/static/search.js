@@ -1,8 +1,8 @@
-/* Search: over messages with their fields and checks, and over the rounds that parties run. */
+/* Search over messages with their fields and checks, and over the rounds that parties run. */
 
-import { make, reveal } from "./basics.js";
+import { element, scrollToNode } from "./basics.js";
 
-function flat(fields) {
+function allFields(fields) {
   return fields.flatMap((field) => [field, ...flat(field.fields)]);
 }
 
@@ -10,28 +10,28 @@ export class Search {
   constructor(ui) {
     this.ui = ui;
     this.words = [];
-    this.hits = [];  // in the order of time: { message: key } or { step: number }
+    this.hits = [];  // by time: { message: key } or { step: number }
     this.at = -1;
-    this.found = null;  // { messages, rounds } to be marked; null: nothing is searched for
-    this.box = make("input", { type: "search", class: "mx-query", placeholder: "Search (/)",
+    this.found = null;  // { messages, rounds } to be marked; null: no search
+    this.box = element("input", { type: "search", class: "mx-query", placeholder: "Search (/)",
       autocomplete: "off", spellcheck: "false",
       "aria-label": "Search messages, fields, rounds and checks (/)",
-      oninput: () => this.look() });
-    const press = (label, sign, by) => make("button", { type: "button", class: "mx-icon",
-      "aria-label": label, title: label, onclick: () => this.go(by) }, sign);
-    this.previous = press("Previous hit (N)", "↑", -1);
-    this.next = press("Next hit (n or Enter)", "↓", 1);
-    this.said = make("output", { class: "mx-hits", "aria-live": "polite" });
-    this.root = make("div", { class: "mx-search", role: "search" },
-      this.box, this.previous, this.next, this.said);
-    this.box.addEventListener("keydown", (event) => this.key(event));
+      oninput: () => this.runSearch() });
+    const iconButton = (label, sign, by) => element("button", { type: "button", class: "mx-icon",
+      "aria-label": label, title: label, onclick: () => this.moveBy(by) }, sign);
+    this.previous = iconButton("Previous hit (N)", "↑", -1);
+    this.next = iconButton("Next hit (n or Enter)", "↓", 1);
+    this.countLabel = element("output", { class: "mx-hits", "aria-live": "polite" });
+    this.root = element("div", { class: "mx-search", role: "search" },
+      this.box, this.previous, this.next, this.countLabel);
+    this.box.addEventListener("keydown", (event) => this.onKey(event));
   }
 
   get active() { return this.words.length > 0; }
 
-  key(event) {
+  onKey(event) {
     event.stopPropagation();
-    if (event.key === "Enter") this.go(event.shiftKey ? -1 : 1);
+    if (event.key === "Enter") this.moveBy(event.shiftKey ? -1 : 1);
     else if (event.key === "Escape") this.clear();
     else return;
     event.preventDefault();
@@ -39,43 +39,43 @@ export class Search {
 
   clear() {
     this.box.value = "";
-    this.look();
+    this.runSearch();
     this.ui.root.focus({ preventScroll: true });
   }
 
-  /** Look for what is typed, or again in a session that has changed. */
-  look() {
+  /** Search for the typed words. */
+  runSearch() {
     const typed = this.box.value.toLowerCase();
     if (typed !== this.typed) this.at = -1;
     this.typed = typed;
     this.words = typed.split(/\s+/).filter(Boolean);
-    this.hits = this.active ? this.places().filter((place) => this.all(place.text)) : [];
+    this.hits = this.active ? this.searchables().filter((place) => this.matchesAll(place.text)) : [];
     this.hits.sort((a, b) => a.time - b.time);
     this.at = Math.min(this.at, this.hits.length - 1);
     this.found = this.active ? {
       messages: new Set(this.hits.map((hit) => hit.message)),
       rounds: new Set(this.hits.flatMap((hit) => hit.rounds ?? [])
-        .filter((round) => this.all(round.text)).map((round) => round.number)),
+        .filter((round) => this.matchesAll(round.text)).map((round) => round.number)),
     } : null;
-    this.tell();
-    this.ui.diagram.marks();
-    this.ui.message.marks();
+    this.showCount();
+    this.ui.diagram.markStep();
+    this.ui.message.markHits();
   }
 
-  /** Whether every word is in a text. */
-  all(text) {
+  /** Return whether a text has every word. */
+  matchesAll(text) {
     const low = text.toLowerCase();
     return this.words.every((word) => low.includes(word));
   }
 
-  /** Whether a part of a hit is what it was found by. */
-  meets(text) {
+  /** Return whether a text has one of the words. */
+  matchesAny(text) {
     const low = text.toLowerCase();
     return this.words.some((word) => low.includes(word));
   }
 
-  /** Everything that there is to be found. */
-  places() {
+  /** Return all texts that are searched. */
+  searchables() {
     const { view, details } = this.ui;
     const names = new Map(view.rounds.map((round) => [round.number, round.name]));
     const messages = view.messages.map((m) => {
@@ -97,28 +97,28 @@ export class Search {
     return [...messages, ...steps];
   }
 
-  tell() {
+  showCount() {
     const { hits, at } = this;
     this.previous.disabled = this.next.disabled = !hits.length;
-    this.said.textContent = !this.active ? "" : !hits.length ? "nothing found"
+    this.countLabel.textContent = !this.active ? "" : !hits.length ? "nothing found"
       : at < 0 ? `${hits.length} found` : `${at + 1} of ${hits.length}: ${hits[at].name}`;
-    this.said.title = this.said.textContent;
+    this.countLabel.title = this.countLabel.textContent;
   }
 
-  /** Show the next hit, or the one before. */
-  go(by) {
+  /** Go to the next hit (1) or the previous one (-1). */
+  moveBy(by) {
     const { hits, ui } = this;
     if (!hits.length) return;
     this.at = this.at < 0 && by < 0 ? hits.length - 1 : (this.at + by + hits.length) % hits.length;
-    this.tell();
+    this.showCount();
     const hit = hits[this.at];
     if (hit.step) {
-      ui.go(hit.step);
+      ui.goTo(hit.step);
       return;
     }
-    ui.choose(hit.message);
+    ui.select(hit.message);
     ui.diagram.reveal(hit.message);
     const part = ui.message.root.querySelector(".found");
-    if (part) reveal(part);
+    if (part) scrollToNode(part);
   }
 }

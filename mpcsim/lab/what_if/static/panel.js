@@ -1,29 +1,28 @@
-/* The what-if panel in the browser: draws a view, sends commands back. No dependencies.
+/* What-if panel in the browser: draws a view, and sends commands back. No dependencies.
  *
- * The Python side (mpcsim/lab/what_if/views.py) says what the view holds. Text only ever enters the page as
- * text nodes.
+ * The view is defined in mpcsim/lab/what_if/views.py. Text enters the page as text nodes only.
  */
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIDES = ["a", "b"];
-const TYPING_MS = 250;  // after the last key, before a number is sent
-const BUSY_MS = 400;  // before it says that it is at work
-const PATIENCE_MS = 30_000;  // before a command without an answer is given up
-const LEAVE_LOG = 4;  // from this ratio of the longest to the shortest time on, a log scale
+const TYPING_MS = 250;  // from the last key until a number is sent
+const BUSY_MS = 400;  // until a command counts as slow
+const PATIENCE_MS = 30_000;  // time-out of a command
+const LEAVE_LOG = 4;  // ratio of the longest to the shortest time from which the scale is logarithmic
 const DOTS = { 50: 0.5, 95: 0.05, 99: 0.01 };
 const LOWEST = 1e-3;
 
 // ---------------------------------------------------------------------------- small helpers
 
-function make(tag, attributes = {}, ...children) {
-  return fill(document.createElement(tag), attributes, children);
+function element(tag, attributes = {}, ...children) {
+  return fillNode(document.createElement(tag), attributes, children);
 }
 
-function draw(tag, attributes = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
+function svgElement(tag, attributes = {}, ...children) {
+  return fillNode(document.createElementNS(SVG, tag), attributes, children);
 }
 
-function fill(node, attributes, children) {
+function fillNode(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
@@ -34,39 +33,39 @@ function fill(node, attributes, children) {
   return node;
 }
 
-function put(node, ...children) {
+function replaceContent(node, ...children) {
   node.replaceChildren();
-  return fill(node, {}, children);
+  return fillNode(node, {}, children);
 }
 
-/** As exact as it is of use: a tenth below 100 ms. */
-function ms(value) {
+/** Return milliseconds as text, with a decimal below 100 ms. */
+function formatMs(value) {
   const digits = Math.abs(value) < 99.95 ? 1 : 0;
   return value.toLocaleString("en", { minimumFractionDigits: digits,
     maximumFractionDigits: digits });
 }
 
-function signed(value) {
-  const text = ms(Math.abs(value));
+function formatDifference(value) {
+  const text = formatMs(Math.abs(value));
   if (!Number(text.replaceAll(",", ""))) return text;
   return `${value < 0 ? "−" : "+"}${text}`;
 }
 
-function share(value, of) {
+function formatShare(value, of) {
   if (!of) return "";
   const percent = Math.round((100 * value) / of);
   return percent ? ` (${percent < 0 ? "−" : "+"}${Math.abs(percent).toLocaleString("en")} %)` : "";
 }
 
-/** A round step of 1, 2 or 5 times a power of ten. */
-function tick(span, count) {
+/** Return a distance of ticks: 1, 2 or 5 times a power of ten. */
+function tickStep(span, count) {
   const raw = span / count;
   const power = 10 ** Math.floor(Math.log10(raw));
   return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= raw);
 }
 
-/** The next of 0, ..., 0.1, 0.2, 0.5, 1, 2, 5, ... above or below a number. */
-function step(value, up) {
+/** Return the next of 0, ..., 0.1, 0.2, 0.5, 1, 2, 5, ... above or below a number. */
+function nextInSeries(value, up) {
   const near = value > 0 ? Math.floor(Math.log10(value)) : -2;
   const series = [-1, 0, 1].flatMap((at) =>
     [1, 2, 5].map((m) => Number((m * 10 ** (near + at)).toPrecision(1))));
@@ -74,7 +73,7 @@ function step(value, up) {
   return series.findLast((each) => each < value * 0.999999 && each >= 0.01) ?? 0;
 }
 
-function dark() {
+function isDark() {
   const said = document.body.dataset.jpThemeLight;
   if (said !== undefined) return said === "false";
   const background = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g);
@@ -90,150 +89,150 @@ function dark() {
 class Panel {
   constructor(model, el) {
     this.model = model;
-    this.id = `wi-${Math.random().toString(36).slice(2, 10)}`;  // several may share a page
+    this.id = `wi-${Math.random().toString(36).slice(2, 10)}`;  // a page may have several
     this.asked = 0;
     this.busy = false;
     this.queued = new Map();
     this.typing = new Map();
     this.inputs = new Map();
-    this.build(el);
-    this.listen();
-    this.everything();
+    this.buildFrame(el);
+    this.addListeners();
+    this.redrawAll();
   }
 
   get view() { return this.model.get("view"); }
 
   // -------------------------------------------------------------------------- frame
 
-  build(el) {
-    const button = (text, key, act) => make("button", { type: "button", class: "wi-button",
+  buildFrame(el) {
+    const button = (text, key, act) => element("button", { type: "button", class: "wi-button",
       title: `${text} (${key})`, "data-key": key, onclick: act }, text);
-    this.problem = make("div", { class: "wi-problem", role: "alert", hidden: true });
-    this.status = make("span", { class: "wi-status", role: "status" });
-    this.figures = make("div", { class: "wi-top", "aria-live": "polite" });
-    this.tail = make("div", { class: "wi-chart wi-tail" });
-    this.path = make("div", { class: "wi-chart wi-path" });
-    this.parts = make("div", { class: "wi-parts" });
-    this.code = make("code");
-    this.text = make("pre", { class: "wi-python", tabindex: 0, "aria-label": "Python" },
+    this.problem = element("div", { class: "wi-problem", role: "alert", hidden: true });
+    this.status = element("span", { class: "wi-status", role: "status" });
+    this.figures = element("div", { class: "wi-top", "aria-live": "polite" });
+    this.tail = element("div", { class: "wi-chart wi-tail" });
+    this.path = element("div", { class: "wi-chart wi-path" });
+    this.parts = element("div", { class: "wi-parts" });
+    this.code = element("code");
+    this.text = element("pre", { class: "wi-python", tabindex: 0, "aria-label": "Python" },
       this.code);
-    this.controls = make("table", { class: "wi-settings" });
-    const heading = (text, note) => make("div", { class: "wi-h" }, text,
-      make("span", { class: "wi-soft" }, ` ${note}`));
-    this.count = make("span");
-    this.root = make("div", { class: "wi", role: "group", "aria-label": "What if", tabindex: 0,
-      // JupyterLab's own shortcuts (C, S, D D, ...) must not fire while somebody works here.
+    this.controls = element("table", { class: "wi-settings" });
+    const heading = (text, note) => element("div", { class: "wi-h" }, text,
+      element("span", { class: "wi-soft" }, ` ${note}`));
+    this.count = element("span");
+    this.root = element("div", { class: "wi", role: "group", "aria-label": "What if", tabindex: 0,
+      // JupyterLab's own shortcuts (C, S, D D, ...) must not fire here.
       "data-lm-suppress-shortcuts": "true" },
-      make("div", { class: "wi-head" },
-        make("strong", {}, "What if"),
-        make("span", { class: "wi-soft" }, "POST /v3/wallet/sign, ", this.count),
+      element("div", { class: "wi-head" },
+        element("strong", {}, "What if"),
+        element("span", { class: "wi-soft" }, "POST /v3/wallet/sign, ", this.count),
         this.status,
-        make("div", { class: "wi-tools", role: "toolbar", "aria-label": "Sides" },
-          button("Copy A to B", "C", () => this.ask({ do: "copy" })),
-          button("Swap A and B", "S", () => this.ask({ do: "swap" })))),
+        element("div", { class: "wi-tools", role: "toolbar", "aria-label": "Sides" },
+          button("Copy A to B", "C", () => this.sendCommand({ do: "copy" })),
+          button("Swap A and B", "S", () => this.sendCommand({ do: "swap" })))),
       this.problem,
-      make("div", { class: "wi-body" }, this.figures,
-        make("div", { class: "wi-left" }, this.controls),
-        make("div", { class: "wi-right" },
+      element("div", { class: "wi-body" }, this.figures,
+        element("div", { class: "wi-left" }, this.controls),
+        element("div", { class: "wi-right" },
           heading("Calls that take longer", "share, on a log scale"), this.tail,
           heading("Critical path", "what the mean is made of"), this.path, this.parts)),
-      make("div", { class: "wi-below" },
-        make("div", { class: "wi-h wi-line" }, "The same in Python",
+      element("div", { class: "wi-below" },
+        element("div", { class: "wi-h wi-line" }, "The same in Python",
           button("Copy Python", "P", () => this.copyText())),
         this.text),
-      make("div", { class: "wi-foot" },
+      element("div", { class: "wi-foot" },
         "Keys: Tab next · ↑ ↓ another value · Esc leaves a setting as it was, then: C copies A to " +
         "B · S swaps · P copies the Python lines"));
-    this.settings();
+    this.buildSettings();
     el.append(this.root);
   }
 
-  /** The table of controls; what they are does not change. */
-  settings() {
-    const rows = [make("tr", {}, make("td"), SIDES.map((side) => make("th", { scope: "col" },
-      this.sample(side), side.toUpperCase())))];
+  /** Build the table of inputs; it does not change. */
+  buildSettings() {
+    const rows = [element("tr", {}, element("td"), SIDES.map((side) => element("th", { scope: "col" },
+      this.lineSample(side), side.toUpperCase())))];
     for (const group of this.view.groups) {
-      rows.push(make("tr", { class: "wi-group" },
-        make("th", { colspan: 3, scope: "colgroup" }, group.name)));
+      rows.push(element("tr", { class: "wi-group" },
+        element("th", { colspan: 3, scope: "colgroup" }, group.name)));
       for (const field of group.fields) {
-        rows.push(make("tr", { "data-name": field.name },
-          make("th", { scope: "row", title: field.hint }, field.label,
-            field.unit ? make("span", { class: "wi-soft" }, ` ${field.unit}`) : null),
-          SIDES.map((side) => make("td", {}, this.control(side, field)))));
+        rows.push(element("tr", { "data-name": field.name },
+          element("th", { scope: "row", title: field.hint }, field.label,
+            field.unit ? element("span", { class: "wi-soft" }, ` ${field.unit}`) : null),
+          SIDES.map((side) => element("td", {}, this.buildControl(side, field)))));
       }
     }
-    put(this.controls, make("tbody", {}, rows));
+    replaceContent(this.controls, element("tbody", {}, rows));
   }
 
-  control(side, field) {
+  buildControl(side, field) {
     const common = { "aria-label": `${field.label}, ${side.toUpperCase()}`,
       "data-at": `${side}.${field.name}` };
-    const send = (value) => this.ask({ do: "set", side, name: field.name, value });
+    const send = (value) => this.sendCommand({ do: "set", side, name: field.name, value });
     let input;
     if (field.kind === "choice") {
-      input = make("select", { ...common, onchange: (event) => send(event.target.value) },
-        field.choices.map((c) => make("option", { value: c.value }, c.text)));
+      input = element("select", { ...common, onchange: (event) => send(event.target.value) },
+        field.choices.map((c) => element("option", { value: c.value }, c.text)));
     } else if (field.kind === "switch") {
-      input = make("input", { ...common, type: "checkbox",
+      input = element("input", { ...common, type: "checkbox",
         onchange: (event) => send(event.target.checked) });
     } else {
-      input = make("input", { ...common, type: "text", inputmode: "decimal", autocomplete: "off",
-        spellcheck: "false", oninput: () => this.later(common["data-at"], () => send(input.value)),
-        onchange: () => this.now(common["data-at"]) });
+      input = element("input", { ...common, type: "text", inputmode: "decimal", autocomplete: "off",
+        spellcheck: "false", oninput: () => this.schedule(common["data-at"], () => send(input.value)),
+        onchange: () => this.flush(common["data-at"]) });
       input.addEventListener("keydown", (event) => {
         if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
         event.preventDefault();
         const from = Number(input.value || this.view.sides[side].usual[field.name]);
         if (!Number.isFinite(from)) return;
-        const next = step(from, event.key === "ArrowUp");
+        const next = nextInSeries(from, event.key === "ArrowUp");
         input.value = String(Math.max(field.low, Math.min(field.high, next)));
-        this.later(common["data-at"], () => send(input.value));
+        this.schedule(common["data-at"], () => send(input.value));
       });
     }
     this.inputs.set(common["data-at"], { input, side, field });
     return input;
   }
 
-  listen() {
+  addListeners() {
     this.handlers = {
-      "change:view": () => this.everything(),
-      "change:problem": () => this.complain(this.model.get("problem")),
-      "change:answered": () => this.answered(),
+      "change:view": () => this.redrawAll(),
+      "change:problem": () => this.showError(this.model.get("problem")),
+      "change:answered": () => this.onAnswered(),
     };
     for (const [name, act] of Object.entries(this.handlers)) this.model.on(name, act);
-    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.root.addEventListener("keydown", (event) => this.onKey(event));
     this.sizes = new ResizeObserver(() => {
-      if (this.tail.clientWidth && this.tail.clientWidth !== this.drawnWidth) this.charts();
+      if (this.tail.clientWidth && this.tail.clientWidth !== this.drawnWidth) this.drawCharts();
     });
     this.sizes.observe(this.tail);
-    this.themes = new MutationObserver(() => this.theme());
+    this.themes = new MutationObserver(() => this.applyTheme());
     this.themes.observe(document.body, { attributes: true });
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
-    this.onScheme = () => this.theme();
+    this.onScheme = () => this.applyTheme();
     this.scheme.addEventListener("change", this.onScheme);
-    this.theme();
+    this.applyTheme();
   }
 
   close() {
     clearTimeout(this.patience);
     clearTimeout(this.working);
-    for (const { timer } of this.typing.values()) clearTimeout(timer);
+    for (const { timer } of this.typing.refreshInputs()) clearTimeout(timer);
     for (const [name, act] of Object.entries(this.handlers)) this.model.off(name, act);
     this.sizes.disconnect();
     this.themes.disconnect();
     this.scheme.removeEventListener("change", this.onScheme);
   }
 
-  theme() { this.root.dataset.theme = dark() ? "dark" : "light"; }
+  applyTheme() { this.root.dataset.theme = isDark() ? "dark" : "light"; }
 
-  key(event) {
+  onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const typed = event.target.matches("select, input");
     if (event.key === "Escape" && typed) {
-      this.drop(event.target.dataset.at);
+      this.cancelScheduled(event.target.dataset.at);
       this.root.focus();
-      this.values();
-      this.complain("");
+      this.refreshInputs();
+      this.showError("");
       return;
     }
     if (typed) return;
@@ -246,26 +245,26 @@ class Panel {
 
   // -------------------------------------------------------------------------- commands
 
-  /** Once nothing has been typed for a while. */
-  later(at, act) {
-    this.drop(at);
-    this.typing.set(at, { act, timer: setTimeout(() => this.now(at), TYPING_MS) });
+  /** Send a number once nothing has been typed for a while. */
+  schedule(at, act) {
+    this.cancelScheduled(at);
+    this.typing.set(at, { act, timer: setTimeout(() => this.flush(at), TYPING_MS) });
   }
 
-  now(at) {
+  flush(at) {
     const waiting = this.typing.get(at);
-    this.drop(at);
+    this.cancelScheduled(at);
     waiting?.act();
   }
 
-  drop(at) {
+  cancelScheduled(at) {
     clearTimeout(this.typing.get(at)?.timer);
     this.typing.delete(at);
   }
 
-  /** Ask Python for something. While it works, the latest value of each setting waits. */
-  ask(command) {
-    if (command.do !== "set") for (const at of [...this.typing.keys()]) this.now(at);
+  /** Send a command to Python. While it is busy, the latest value of each setting waits. */
+  sendCommand(command) {
+    if (command.do !== "set") for (const at of [...this.typing.keys()]) this.flush(at);
     if (this.busy) {
       const what = command.do === "set" ? `${command.side}.${command.name}` : command.do;
       this.queued.delete(what);
@@ -279,69 +278,68 @@ class Panel {
     this.model.send({ ...command, id: this.asked });
     clearTimeout(this.patience);
     clearTimeout(this.working);
-    this.working = setTimeout(() => this.say("working …"), BUSY_MS);
+    this.working = setTimeout(() => this.showStatus("working …"), BUSY_MS);
     this.patience = setTimeout(() => {
-      this.rest();
+      this.endCommand();
       this.queued.clear();
-      this.complain("No answer yet: the kernel is busy or gone. If it is gone, run the cell again.");
+      this.showError("No answer yet: the kernel is busy or gone. If it is gone, run the cell again.");
     }, PATIENCE_MS);
   }
 
-  rest() {
+  endCommand() {
     this.busy = false;
     clearTimeout(this.patience);
     clearTimeout(this.working);
     this.root.removeAttribute("aria-busy");
-    this.say("");
+    this.showStatus("");
   }
 
-  answered() {
+  onAnswered() {
     if (this.model.get("answered") < this.asked) return;
     const { do: what, side, name } = this.command ?? {};
     const problem = this.model.get("problem");
-    this.rest();
-    this.complain(problem);
-    this.values(problem && what === "set" ? `${side}.${name}` : null);
+    this.endCommand();
+    this.showError(problem);
+    this.refreshInputs(problem && what === "set" ? `${side}.${name}` : null);
     for (const [key, next] of this.queued) {
       this.queued.delete(key);
-      this.ask(next);
+      this.sendCommand(next);
       return;
     }
   }
 
-  complain(text) {
+  showError(text) {
     this.problem.textContent = text;
     this.problem.hidden = !text;
   }
 
-  say(text) { this.status.textContent = text; }
+  showStatus(text) { this.status.textContent = text; }
 
   async copyText() {
     const text = this.view.python;
     try {
       await navigator.clipboard.writeText(text);
-    } catch {  // no permission, or no secure page: mark it, and copy as if by hand
+    } catch {  // no permission, or no secure page: select the text, and copy it
       getSelection().selectAllChildren(this.code);
       document.execCommand("copy");
     }
-    this.say("copied");
-    setTimeout(() => { if (!this.busy) this.say(""); }, 2000);
+    this.showStatus("copied");
+    setTimeout(() => { if (!this.busy) this.showStatus(""); }, 2000);
   }
 
   // -------------------------------------------------------------------------- drawing
 
-  everything() {
-    this.values();
-    this.numbers();
-    this.charts();
-    this.breakdown();
+  redrawAll() {
+    this.refreshInputs();
+    this.drawPercentiles();
+    this.drawCharts();
+    this.drawBreakdown();
     this.code.textContent = this.view.python;
     this.count.textContent = `${this.view.samples.toLocaleString("en")} calls simulated a side`;
   }
 
-  /** Settings as they are in force. What is being typed stays, and so does a refused number, for
-   * correction. */
-  values(refused = null) {
+  /** Show the settings in force, except in an input that is being edited or was refused. */
+  refreshInputs(refused = null) {
     const { a, b } = this.view.sides;
     for (const [at, { input, side, field }] of this.inputs) {
       const { values, usual, idle } = this.view.sides[side];
@@ -363,31 +361,31 @@ class Panel {
     }
   }
 
-  sample(side) {
-    return draw("svg", { class: "wi-sample", viewBox: "0 0 22 8", width: 22, height: 8,
+  lineSample(side) {
+    return svgElement("svg", { class: "wi-sample", viewBox: "0 0 22 8", width: 22, height: 8,
       "aria-hidden": "true" },
-    draw("line", { class: `wi-curve ${side}`, x1: 1, y1: 4, x2: 21, y2: 4 }));
+    svgElement("line", { class: `wi-curve ${side}`, x1: 1, y1: 4, x2: 21, y2: 4 }));
   }
 
-  numbers() {
+  drawPercentiles() {
     const { a, b } = this.view.sides;
     const names = Object.keys(DOTS);
     const of = (side) => [...names.map((name) => side.percentiles[name]), side.mean_ms];
-    const row = (side) => make("tr", { class: "wi-side", "data-side": side },
-      make("th", { scope: "row" }, this.sample(side), side.toUpperCase()),
-      of(this.view.sides[side]).map((value) => make("td", {}, ms(value))));
+    const row = (side) => element("tr", { class: "wi-side", "data-side": side },
+      element("th", { scope: "row" }, this.lineSample(side), side.toUpperCase()),
+      of(this.view.sides[side]).map((value) => element("td", {}, formatMs(value))));
     const [ofA, ofB] = [of(a), of(b)];
-    put(this.figures, make("table", { class: "wi-figures" },
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "ms"),
-        [...names.map((name) => `p${name}`), "mean"].map((t) => make("th", { scope: "col" }, t)))),
-      make("tbody", {}, row("a"), row("b"),
-        make("tr", { class: "wi-side", "data-side": "difference" },
-          make("th", { scope: "row" }, "B − A"),
-          ofA.map((value, at) => make("td", {}, signed(ofB[at] - value),
-            make("span", { class: "wi-soft" }, share(ofB[at] - value, value))))))));
+    replaceContent(this.figures, element("table", { class: "wi-figures" },
+      element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "ms"),
+        [...names.map((name) => `p${name}`), "mean"].map((t) => element("th", { scope: "col" }, t)))),
+      element("tbody", {}, row("a"), row("b"),
+        element("tr", { class: "wi-side", "data-side": "difference" },
+          element("th", { scope: "row" }, "B − A"),
+          ofA.map((value, at) => element("td", {}, formatDifference(ofB[at] - value),
+            element("span", { class: "wi-soft" }, formatShare(ofB[at] - value, value))))))));
   }
 
-  charts() {
+  drawCharts() {
     this.drawnWidth = this.tail.clientWidth;
     if (!this.drawnWidth) return;
     this.drawTail(this.drawnWidth);
@@ -407,41 +405,41 @@ class Panel {
     const y = (part) => top + (height - top - bottom) * Math.log(part) / Math.log(LOWEST);
     const grid = [];
     for (const part of [1, 0.1, 0.01, LOWEST]) {
-      grid.push(draw("line", { class: "wi-grid", x1: left, x2: width - right, y1: y(part),
+      grid.push(svgElement("line", { class: "wi-grid", x1: left, x2: width - right, y1: y(part),
         y2: y(part) }),
-      draw("text", { class: "wi-axis", x: left - 6, y: y(part) + 4, "text-anchor": "end" },
+      svgElement("text", { class: "wi-axis", x: left - 6, y: y(part) + 4, "text-anchor": "end" },
         `${100 * part} %`));
     }
     for (const value of log ? this.logTicks(low, high) : this.ticks(low, high, width)) {
       const at = x(value);
       if (at < left || at > width - right) continue;
-      grid.push(draw("line", { class: "wi-grid", x1: at, x2: at, y1: top, y2: y(LOWEST) }),
-        draw("text", { class: "wi-axis wi-x", x: at, y: height - 17, "text-anchor": "middle" },
+      grid.push(svgElement("line", { class: "wi-grid", x1: at, x2: at, y1: top, y2: y(LOWEST) }),
+        svgElement("text", { class: "wi-axis wi-x", x: at, y: height - 17, "text-anchor": "middle" },
           value.toLocaleString("en")));
     }
     for (const [name, part] of Object.entries(DOTS)) {
-      grid.push(draw("line", { class: "wi-mark", x1: left, x2: width - right, y1: y(part),
+      grid.push(svgElement("line", { class: "wi-mark", x1: left, x2: width - right, y1: y(part),
         y2: y(part) }),
-      draw("text", { class: "wi-axis", x: width - right + 4, y: y(part) + 4 }, `p${name}`));
+      svgElement("text", { class: "wi-axis", x: width - right + 4, y: y(part) + 4 }, `p${name}`));
     }
-    grid.push(draw("text", { class: "wi-axis", x: (left + width - right) / 2, y: height - 3,
+    grid.push(svgElement("text", { class: "wi-axis", x: (left + width - right) / 2, y: height - 3,
       "text-anchor": "middle" }, "ms"));
     const curves = ["b", "a"].map((side) => {
       const { tail, percentiles } = this.view.sides[side];
       const points = tail.map(([time, part]) => `${x(time).toFixed(1)},${y(part).toFixed(1)}`);
-      return draw("g", { "data-side": side },
-        draw("polyline", { class: `wi-curve ${side}`, points: points.join(" ") }),
-        Object.entries(DOTS).map(([name, part]) => draw("circle", { class: `wi-dot ${side}`,
+      return svgElement("g", { "data-side": side },
+        svgElement("polyline", { class: `wi-curve ${side}`, points: points.join(" ") }),
+        Object.entries(DOTS).map(([name, part]) => svgElement("circle", { class: `wi-dot ${side}`,
           cx: x(percentiles[name]), cy: y(part), r: side === "a" ? 3 : 4.5 },
-        draw("title", {}, `${side.toUpperCase()}, p${name}: ${ms(percentiles[name])} ms`))));
+        svgElement("title", {}, `${side.toUpperCase()}, p${name}: ${formatMs(percentiles[name])} ms`))));
     });
-    put(this.tail, draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    replaceContent(this.tail, svgElement("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
       "aria-label": "Share of the calls that take longer than so many milliseconds" },
     grid, curves));
   }
 
   ticks(low, high, width) {
-    const by = tick(Math.max(high - low, 1e-3), Math.max(2, width / 90));
+    const by = tickStep(Math.max(high - low, 1e-3), Math.max(2, width / 90));
     const first = Math.ceil((low - by) / by);
     return Array.from({ length: Math.ceil((high - low) / by) + 3 },
       (_, at) => Number(((first + at) * by).toPrecision(6)));
@@ -459,18 +457,18 @@ class Panel {
     const height = 2 * bar + gap + bottom + 4;
     const most = Math.max(...SIDES.map((side) => this.view.sides[side].mean_ms)) || 1;
     const x = (value) => left + (width - left - right) * value / most;
-    const parts = [draw("defs", {}, this.view.links.map((link, at) =>
+    const parts = [svgElement("defs", {}, this.view.links.map((link, at) =>
       this.view.causes.map((cause) => this.pattern(`${this.id}-${at}-${cause.name}`, cause, link))))];
     const foot = 2 + 2 * bar + gap;
     for (const value of this.ticks(0, most, width)) {
       if (value < 0 || x(value) > width - right + 1) continue;
-      parts.push(draw("line", { class: "wi-grid", x1: x(value), x2: x(value), y1: 0, y2: foot }),
-        draw("text", { class: "wi-axis wi-x", x: x(value), y: foot + 14, "text-anchor": "middle" },
+      parts.push(svgElement("line", { class: "wi-grid", x1: x(value), x2: x(value), y1: 0, y2: foot }),
+        svgElement("text", { class: "wi-axis wi-x", x: x(value), y: foot + 14, "text-anchor": "middle" },
           value.toLocaleString("en")));
     }
     SIDES.forEach((side, row) => {
       const y = 2 + row * (bar + gap);
-      parts.push(draw("text", { class: "wi-name", x: left - 8, y: y + bar / 2 + 4,
+      parts.push(svgElement("text", { class: "wi-name", x: left - 8, y: y + bar / 2 + 4,
         "text-anchor": "end" }, side.toUpperCase()));
       let now = 0;
       for (const { link, cause, ms: spent } of this.view.sides[side].path) {
@@ -478,55 +476,55 @@ class Panel {
         const { text } = this.view.causes.find((each) => each.name === cause);
         const wide = x(now + spent) - x(now);
         if (wide > 0.3) {
-          parts.push(draw("g", { class: "wi-ink", style: this.ink(this.view.links[at]) },
-            draw("rect", { class: "wi-stretch", x: x(now), y, width: wide, height: bar,
+          parts.push(svgElement("g", { class: "wi-ink", style: this.colourStyle(this.view.links[at]) },
+            svgElement("rect", { class: "wi-stretch", x: x(now), y, width: wide, height: bar,
               fill: `url(#${this.id}-${at}-${cause})`, "data-link": link, "data-cause": cause },
-            draw("title", {}, `${side.toUpperCase()}: ${link}, ${text}: ${ms(spent)} ms`))));
+            svgElement("title", {}, `${side.toUpperCase()}: ${link}, ${text}: ${formatMs(spent)} ms`))));
         }
         now += spent;
       }
     });
-    put(this.path, draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
+    replaceContent(this.path, svgElement("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img",
       "aria-label": "Critical path of both sides, by link and cause; the table below has the same" },
     parts));
   }
 
-  ink({ colour }) { return `--on-light: ${colour.on_light}; --on-dark: ${colour.on_dark}`; }
+  colourStyle({ colour }) { return `--on-light: ${colour.on_light}; --on-dark: ${colour.on_dark}`; }
 
-  /** How a cause is filled; without a link in grey. */
+  /** Return the fill pattern of a cause; without a link in grey. */
   pattern(id, cause, link = null) {
     const lines = { "/": "M0 6L6 0", "\\": "M0 0L6 6", x: "M0 6L6 0M0 0L6 6" }[cause.hatch];
-    return draw("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse",
-      class: "wi-ink", style: link ? this.ink(link) : null },
-    draw("rect", { class: "wi-ground", width: 6, height: 6 }),
-    draw("rect", { class: "wi-shade", width: 6, height: 6, "fill-opacity": cause.shade }),
-    lines ? draw("path", { class: "wi-hatch", d: lines }) : null,
-    cause.hatch === "." ? draw("circle", { class: "wi-shade", cx: 3, cy: 3, r: 1.1 }) : null);
+    return svgElement("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse",
+      class: "wi-ink", style: link ? this.colourStyle(link) : null },
+    svgElement("rect", { class: "wi-ground", width: 6, height: 6 }),
+    svgElement("rect", { class: "wi-shade", width: 6, height: 6, "fill-opacity": cause.shade }),
+    lines ? svgElement("path", { class: "wi-hatch", d: lines }) : null,
+    cause.hatch === "." ? svgElement("circle", { class: "wi-shade", cx: 3, cy: 3, r: 1.1 }) : null);
   }
 
-  /** The same by link and by cause, in figures; legend of the bars, too. */
-  breakdown() {
+  /** Draw the same as tables by link and by cause; they are the legend, too. */
+  drawBreakdown() {
     const { a, b } = this.view.sides;
     const sum = (side, which, name) => side.path.filter((each) => each[which] === name)
       .reduce((total, each) => total + each.ms, 0);
-    const table = (title, rows) => make("table", { class: "wi-made" },
-      make("thead", {}, make("tr", {},
-        [title, "A", "B", "B − A"].map((text) => make("th", { scope: "col" }, text)))),
-      make("tbody", {}, rows.map(([swatch, name, x, y]) => make("tr", { "data-name": name },
-        make("th", { scope: "row" }, swatch, name),
-        [ms(x), ms(y), signed(y - x)].map((text) => make("td", {}, text))))));
-    const box = (...inside) => draw("svg", { class: "wi-swatch", width: 16, height: 12,
+    const table = (title, rows) => element("table", { class: "wi-made" },
+      element("thead", {}, element("tr", {},
+        [title, "A", "B", "B − A"].map((text) => element("th", { scope: "col" }, text)))),
+      element("tbody", {}, rows.map(([swatch, name, x, y]) => element("tr", { "data-name": name },
+        element("th", { scope: "row" }, swatch, name),
+        [formatMs(x), formatMs(y), formatDifference(y - x)].map((text) => element("td", {}, text))))));
+    const box = (...inside) => svgElement("svg", { class: "wi-swatch", width: 16, height: 12,
       viewBox: "0 0 16 12", "aria-hidden": "true" }, inside);
     const links = this.view.links.map((link) => [
-      box(draw("g", { class: "wi-ink", style: this.ink(link) },
-        draw("rect", { class: "wi-shade", width: 16, height: 12 }))),
+      box(svgElement("g", { class: "wi-ink", style: this.colourStyle(link) },
+        svgElement("rect", { class: "wi-shade", width: 16, height: 12 }))),
       link.name, sum(a, "link", link.name), sum(b, "link", link.name)]);
     const causes = this.view.causes.map((cause) => [
-      box(draw("defs", {}, this.pattern(`${this.id}-${cause.name}`, cause)),
-        draw("rect", { class: "wi-ink wi-stretch", width: 16, height: 12,
+      box(svgElement("defs", {}, this.pattern(`${this.id}-${cause.name}`, cause)),
+        svgElement("rect", { class: "wi-ink wi-stretch", width: 16, height: 12,
           fill: `url(#${this.id}-${cause.name})` })),
       cause.text, sum(a, "cause", cause.name), sum(b, "cause", cause.name)]);
-    put(this.parts, table("by link, ms", links), table("by cause, ms", causes));
+    replaceContent(this.parts, table("by link, ms", links), table("by cause, ms", causes));
   }
 }
 

@@ -1,1 +1,5 @@
-"""Which key is in force: votes, decisions, attestations, suspensions."""
+"""Activation and suspension of keys: two protocols between gateway and MPC nodes, a page each.
+
+``decision`` (activation, the page), ``activation`` (its messages), ``idempotency``;
+``suspensions`` (suspension, the page), ``attestations``.
+"""

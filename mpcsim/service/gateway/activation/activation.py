@@ -1,12 +1,9 @@
-"""A key comes into force: both MPC nodes are asked to vote, and told of each other's votes.
+"""Gateway's driver of key activation: sends what ``decision`` chooses, and stores the outcome.
 
-What is asked, and what it comes to, is ``decision``'s; here it is carried out, for a key that has
-just been made (``activate``), and to bring to its end what was interrupted (``resolve``): at the
-start, before a key is made, and when a node does not know a registered key. The registry remembers
-what was decided before either node acts on it.
-
-An MPC node whose store was put back serves no key before it has heard of it from the other one:
-then, and at the start for keys that do not simply fit, it is brought the other's testimony.
+It is run for a key that has just been made (``activate``), and to resume what was interrupted
+(``resolve``): at the gateway's start, before the next key is made, and when a node does not know a
+registered key. An MPC node whose store was restored must first merge the key, that is hear the
+other node's statement about it (``mpc_node.agreement.restore_reconciliation``): ``ask_merging``.
 """
 
 from __future__ import annotations
@@ -31,35 +28,39 @@ from mpcsim.service.errors import (
     Refused,
     Unmerged,
     disagreement,
-    do_not_fit,
-    failed,
     key_exists,
+    key_recovered_meanwhile,
     no_such_key,
-    recovered_meanwhile,
-    undecided,
-    unintelligible,
+    node_failed,
+    outcome_undecided,
+    stores_inconsistent,
+    unintelligible_reply,
 )
 from mpcsim.service.gateway import store_consistency
 from mpcsim.service.gateway.activation.decision import Decision, Request
 from mpcsim.service.gateway.activation.idempotency import IdempotencyKeys
-from mpcsim.service.gateway.links.links import Link, Times, answered
+from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry
 from mpcsim.service.gateway.sessions.sessions import CallerContext, Session, Sessions
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import PAGE, ListShares, ShareInfo, ShareInfoPage
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import PAGE, Holding, Holdings, ListHoldings
-from mpcsim.service.rpc.statements import SignedRecord, SignedTestimony, Testify
+from mpcsim.service.rpc.statements import (
+    GetReconciliationStatement,
+    SignedReconciliationStatement,
+    SignedRecord,
+)
 from mpcsim.service.storage.database import StoreFailed
-from mpcsim.service.web.threads import in_thread, to_the_end
+from mpcsim.service.web.threads import in_thread, shielded
 
 LOG = logging.getLogger(__name__)
 
 MOST_HOLDINGS: Final = 1 << 20
-"""Shares that an MPC node may say it holds, so that one that goes on for ever comes to an end."""
+"""Largest number of shares that an MPC node may list: one that lists without end is cut off."""
 
 
 class Activation:
-    """Sees to it that both MPC nodes and the registry agree which shares are in force."""
+    """Makes both MPC nodes and the registry agree which shares of a key are in force."""
 
     def __init__(
         self, registry: Registry, links: Mapping[PartyId, Link], sessions: Sessions
@@ -73,7 +74,7 @@ class Activation:
     # ------------------------------------------------------------------ a key that has been made
 
     async def activate(self, caller: CallerContext, body: wire.Activate) -> SignedRecord:
-        """Make the key of a session the user's key, or call the session off.
+        """Activate the key that a session has made (steps 1 to 6'), or cancel the session.
 
         Returns:
             The key's record, signed by both MPC nodes.
@@ -82,7 +83,7 @@ class Activation:
         if not session.makes_key:
             raise Refused(BAD_REQUEST, "a signing session makes no key")
         async with self._sessions.serve_in_turn(session):
-            return await to_the_end(self._decide(caller, session, body))
+            return await shielded(self._decide(caller, session, body))
 
     async def _decide(
         self, caller: CallerContext, session: Session, body: wire.Activate
@@ -102,17 +103,17 @@ class Activation:
     async def _vote(
         self, caller: CallerContext, session: Session, body: wire.Activate
     ) -> SignedRecord:
-        """Ask for both votes, and see what comes of them; under the decision's lock.
+        """Run the protocol for a new key; the decision lock is held.
 
         Raises:
-            Refused: the key is not in force, and will not be. ``Undecided``: nobody knows.
+            Refused: the key is not in force, and will not be. ``Undecided``: that is not known.
         """
         user_id, curve = session.user_id, session.curve
         present = self._registry.key(user_id, curve)
         if session.key_id is None and present is not None:
             raise key_exists(curve)
         if session.key_id is not None and (present is None or present.key_id != session.key_id):
-            raise recovered_meanwhile()
+            raise key_recovered_meanwhile()
         if present is not None and present.key_id == body.key_id.hex():
             raise Refused(CONFLICT, "this session has not made that key")
         await self.idempotency_keys.remember(session.named_call, body.key_id)
@@ -120,30 +121,31 @@ class Activation:
         try:
             await self._run_decision(decision, caller.times)
         except StoreFailed as error:
-            # It has been decided, and is remembered as soon as the registry can be written.
+            # Decided by both votes; the next ``resolve`` stores it, if the registry can be written.
             LOG.error("%s key of user %s: %s", curve, user_id, error)
-            raise undecided(Refused(UNAVAILABLE, error.told)) from error
+            raise outcome_undecided(Refused(UNAVAILABLE, error.public_text)) from error
         if decision.record is not None and decision.record.record.epoch == body.key_id:
             for failure in decision.failures:
-                LOG.warning("a new key is in force, but not everywhere: %s", failure)
+                LOG.warning(
+                    "a new key is in force, but an MPC node has not activated it yet: %s", failure
+                )
             return decision.record
-        at_odds = disagreement("the MPC nodes do not vote for the same record")
-        failure = decision.failures[0] if decision.failures else at_odds
-        raise undecided(failure) if decision.is_open(body.key_id) else failure
+        no_agreement = disagreement("the MPC nodes do not vote for the same record")
+        failure = decision.failures[0] if decision.failures else no_agreement
+        raise outcome_undecided(failure) if decision.is_open(body.key_id) else failure
 
     # ------------------------------------------------------------------ what was interrupted
 
     async def resolve(
         self, user_id: str, curve: str, times: Times, *, aborting: bool = True
     ) -> None:
-        """Bring to its end what has been voted for, with both MPC nodes; under the decision's lock.
+        """Resume an interrupted activation at step 2', with both nodes; the decision lock is held.
 
         Args:
-            aborting: end votes that have stayed alone, too; which only the next making needs. They
-                may be what is left of a newer state, if files have been put back.
+            aborting: abort votes that have stayed alone, too, which only the next key needs.
 
         Raises:
-            Refused: a node cannot do its part, or the nodes' stores do not fit together.
+            Refused: a node cannot do its part, or the nodes' stores are inconsistent.
         """
         decision = await self._new_decision(user_id, curve, aborting=aborting)
         await self._run_decision(decision, times)
@@ -151,11 +153,11 @@ class Activation:
             if isinstance(failure, NodeFailed):
                 raise failure
         if not decision.is_consistent or (aborting and decision.has_lone_vote):
-            raise do_not_fit()
+            raise stores_inconsistent()
 
     async def resolve_at_start(self) -> None:
-        """See what fits together (``store_consistency``), and bring to its end whatever the last
-        run left undecided, before the first request.
+        """Compare the three stores (``store_consistency``), resume activations that the last run
+        left undecided, and log what is inconsistent, before the first request.
 
         Raises:
             Refused: an MPC node cannot be reached, or does not do its part.
@@ -179,12 +181,12 @@ class Activation:
     async def _resume_interrupted(
         self, user_id: str, curve: str, times: Times | None = None
     ) -> Decision:
-        """What came of what has been voted for."""
+        """Resume an interrupted activation without aborting lone votes."""
         decision = await self._new_decision(user_id, curve, aborting=False)
         await self._run_decision(decision, times)
         return decision
 
-    # ------------------------------------------------------------------ stores that were put back
+    # ------------------------------------------------------------------ restored stores
 
     async def ask_merging(
         self,
@@ -194,8 +196,7 @@ class Activation:
         times: Times,
         ask: Callable[[], Awaitable[bytes]],
     ) -> bytes:
-        """Ask an MPC node for something about a key; if it has to hear of that key first, once
-        more."""
+        """Call ``ask``, and once more if the MPC node had to merge the key after a restore."""
         try:
             return await ask()
         except Unmerged:
@@ -203,10 +204,10 @@ class Activation:
         return await ask()
 
     async def merge(self, party: PartyId, user_id: str, curve: str, times: Times) -> None:
-        """Have an MPC node whose store was put back hear of a key.
+        """Make an MPC node whose store was restored merge a key.
 
         Raises:
-            Refused: the other node cannot be reached, or what it knows does not do.
+            Refused: the other node cannot be reached, or the key stays unmerged.
         """
         async with self.decision_lock(user_id, curve):
             await self._resume_interrupted(user_id, curve, times)
@@ -217,73 +218,81 @@ class Activation:
     async def _merge(
         self, party: PartyId, user_id: str, curve: str, times: Times | None = None
     ) -> None:
-        """Bring an MPC node what the other one says of a key; under the decision's lock."""
+        """Bring an MPC node the other's statement about a key; the decision lock is held."""
         (other,) = self._links.keys() - {party}
-        said = await self._reconciliation_statement(other, party, user_id, curve, times)
-        await self._links[party].call_or_ask(Scope("merge", user_id), said, times)
+        signed = await self._reconciliation_statement(other, party, user_id, curve, times)
+        await self._links[party].call(Scope("merge", user_id), signed, times)
 
     async def _reconciliation_statement(
         self, by: PartyId, to: PartyId, user_id: str, curve: str, times: Times | None = None
-    ) -> SignedTestimony:
-        """What an MPC node says of a key, to the other one as that one is since its last start."""
+    ) -> SignedReconciliationStatement:
+        """Get an MPC node's signed statement about a key, made for the other's present boot."""
         boot = (await self._links[to].hello(fresh=True)).boot
-        scope, body = Scope("testify", user_id), Testify(user_id, curve, boot)
-        return answered(SignedTestimony, by, await self._links[by].call_or_ask(scope, body, times))
+        scope, body = Scope("testify", user_id), GetReconciliationStatement(user_id, curve, boot)
+        return decode_answer(
+            SignedReconciliationStatement, by, await self._links[by].call(scope, body, times)
+        )
 
     async def _merge_restored(self, user_id: str, curve: str, times: Times | None = None) -> bool:
-        """Have MPC nodes whose stores were put back hear of a key, if they have not; whether there
-        was one. Under the decision's lock.
+        """Make restored MPC nodes merge a key, and log refusals; the decision lock is held.
+
+        Returns:
+            Whether a node had yet to merge it.
 
         Raises:
             LinkFailed: one cannot be reached.
         """
-        found = await self._merge_each_restored(user_id, curve, times)
-        for refused in filter(None, found.values()):
+        outcomes = await self._merge_each_restored(user_id, curve, times)
+        for refused in filter(None, outcomes.values()):
             LOG.error("%s key of user %s: %s", curve, user_id, refused)
-        return bool(found)
+        return bool(outcomes)
 
     async def _merge_each_restored(
         self, user_id: str, curve: str, times: Times | None
     ) -> Mapping[PartyId, Refused | None]:
-        """Have MPC nodes whose stores were put back hear of a key; of each that had not: why it
-        still has not. Under the decision's lock.
+        """Make restored MPC nodes merge a key; the decision lock is held.
+
+        Returns:
+            For each node that had yet to merge it: None, or why it still has to.
 
         Raises:
             LinkFailed: one cannot be reached.
         """
         one, other = self._links
-        found: dict[PartyId, Refused | None] = {}
+        outcomes: dict[PartyId, Refused | None] = {}
         for party, witness in ((one, other), (other, one)):
             try:
-                said = await self._reconciliation_statement(party, witness, user_id, curve, times)
-                if said.statement.restored:
-                    found[party] = None
+                signed = await self._reconciliation_statement(party, witness, user_id, curve, times)
+                if signed.statement.restored:
+                    outcomes[party] = None
             except LinkFailed:
                 raise
             except Refused as refused:
-                found[party] = refused
-        waiting = [party for party, refused in found.items() if refused is None]
-        # If both were, it may be the second one that goes on from what is there.
+                outcomes[party] = refused
+        waiting = [party for party, refused in outcomes.items() if refused is None]
+        # If both were restored, the first may merge only after the second (--other-restored-too).
         for party in (*waiting, *waiting[:-1]):
             try:
                 await self._merge(party, user_id, curve, times)
-                found[party] = None
+                outcomes[party] = None
             except LinkFailed:
                 raise
             except Refused as refused:
-                found[party] = refused
-        return found
+                outcomes[party] = refused
+        return outcomes
 
     async def signed_record(
         self, user_id: str, curve: str, times: Times, key_id: str | None = None
     ) -> bytes:
-        """A present key's ``SignedRecord``; if the registry's is damaged, that of the MPC nodes.
+        """Return the encoded ``SignedRecord`` of a present key.
+
+        If the registry's copy is damaged, it is fetched from the MPC nodes.
 
         Args:
-            key_id: of the shares it must be about; by default, of those that are in force.
+            key_id: epoch that the record must be of; by default the one in force.
 
         Raises:
-            Refused: they cannot, or the shares have been replaced.
+            Refused: there is no such record, or the shares have been replaced.
         """
         key = self._registry.key(user_id, curve)
         if key is not None and key.record is None:
@@ -293,10 +302,10 @@ class Activation:
         if key is not None and key_id not in (None, key.key_id):
             raise no_such_key()
         if key is None or key.record is None:
-            raise do_not_fit()
+            raise stores_inconsistent()
         return key.record
 
-    # ------------------------------------------------------------------ both
+    # ------------------------------------------------------------------ running a decision
 
     async def _new_decision(
         self,
@@ -314,9 +323,10 @@ class Activation:
         return Decision(user_id, curve, identities, registered, vote, aborting=aborting)
 
     async def _run_decision(self, decision: Decision, times: Times | None = None) -> None:
-        """
+        """Send requests until there are none, and store a new record before the next ones (3).
+
         Args:
-            times: None: nothing else is under way, and no time passes.
+            times: None: no other request is under way, and the links cost no time.
         """
         while requests := decision.requests():
             answers = await asyncio.gather(*[self._ask(r, times) for r in requests])
@@ -326,7 +336,7 @@ class Activation:
                 await in_thread(self._remember, decision)
 
     def _remember(self, decision: Decision) -> None:
-        """Write down what is in force."""
+        """Store the record in force."""
         if decision.record_to_store is not None:
             try:
                 decision.stored_key = self._registry.put(decision.record_to_store)
@@ -337,15 +347,15 @@ class Activation:
 
     async def _ask(self, request: Request, times: Times | None) -> bytes | Refused:
         try:
-            return await self._links[request.party].call_or_ask(request.scope, request.body, times)
+            return await self._links[request.party].call(request.scope, request.body, times)
         except Refused as refused:
             return refused
-        except Exception as error:  # what it has done by then is not known
+        except Exception as error:  # how much the node has done is not known
             LOG.error("%s %s: %s", ROLES[request.party], request.scope.verb, type(error).__name__)
-            return failed(request.party)
+            return node_failed(request.party)
 
     def decision_lock(self, user_id: str, curve: str) -> asyncio.Lock:
-        """Held while it is decided which key of a user and curve is in force."""
+        """Return the lock under which it is decided which key of a user and curve is in force."""
         return self._deciding.setdefault((user_id, curve), asyncio.Lock())
 
     # ------------------------------------------------------------------ keys in use
@@ -359,8 +369,11 @@ class Activation:
         curve: str,
         key_id: str,
     ) -> bytes:
-        """Ask for something a node does with a registered key; if it has not heard of it, tell it
-        what is in force."""
+        """Ask an MPC node to use a registered key.
+
+        If the node does not know the key, or has to merge it first, that is done, and it is asked
+        once more.
+        """
         link, user_id = self._links[party], caller.claims.user_id
         try:
             return await link.call(scope, body, caller.times)
@@ -377,26 +390,26 @@ class Activation:
         return await link.call(scope, body, caller.times)
 
 
-async def share_inventory(link: Link) -> list[Holding]:
-    """What an MPC node says it holds, all pages of it.
+async def share_inventory(link: Link) -> list[ShareInfo]:
+    """List all shares that an MPC node says it holds, page by page.
 
     Raises:
-        Refused: it does not say. ``LinkFailed``: it says what cannot be.
+        Refused: it refuses. ``LinkFailed``: the list cannot be true.
     """
-    party, found = link.port.me, list[Holding]()
+    party, found = link.port.me, list[ShareInfo]()
     while len(found) <= MOST_HOLDINGS:
         after = found[-1].key_id if found else ""
-        reply = await link.ask(Scope("holdings"), ListHoldings(after))
-        page = answered(Holdings, party, reply).holdings()
+        reply = await link.ask(Scope("holdings"), ListShares(after))
+        page = decode_answer(ShareInfoPage, party, reply).shares()
         ids = [after, *(holding.key_id for holding in page)]
         if any(one >= other for one, other in pairwise(ids)):
             LOG.error("the %s lists its shares out of order", ROLES[party])
-            raise unintelligible(party)
+            raise unintelligible_reply(party)
         if any(holding.curve not in CURVES for holding in page):
-            LOG.error("the %s lists a share on a curve that there is not", ROLES[party])
-            raise unintelligible(party)
+            LOG.error("the %s lists a share on an unknown curve", ROLES[party])
+            raise unintelligible_reply(party)
         found += page
         if len(page) < PAGE:
             return found
     LOG.error("the %s lists more than %s shares", ROLES[party], MOST_HOLDINGS)
-    raise unintelligible(party)
+    raise unintelligible_reply(party)

@@ -1,12 +1,12 @@
-"""Each MPC node's statement which keys are suspended there, carried to the other.
+"""Carrier of attestations: each MPC node's signed list of suspended keys is brought to the other.
 
-It is demanded where the MPC node that signs opens a vault alone
-(``mpcsim.service.rpc.statements.Attested``). The gateway gets a new one every minute while such
-vaults are opened, and keeps the last one: it counts for an hour, also after an MPC node's restart.
+The protocol is on the page of ``suspensions`` (steps 2' to 5'). Carried are:
 
-Besides, each node remembers for the other what is suspended there, in case that one's store is ever
-put back from a backup of before. So when one aborts a signature it is carried at once, before the
-client hears of that, and at the start; and again, until it has been heard.
+- at the gateway's start, what is suspended at either node
+- after an MPC node aborted a signature: at once, before the client hears of it, and again until the
+  other node has accepted it
+- while vaults are opened by the signing node alone: every minute, and when a node demands it. A
+  statement counts for an hour; the gateway keeps the last one, for a node that restarts meanwhile
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from typing import Any, Final, TypeVar
 
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.service.errors import FAILED_DEPENDENCY, LinkFailed, Refused, Unmerged
-from mpcsim.service.gateway.links.links import Link, Times, answered
+from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.statements import Attest, SignedAttestation
+from mpcsim.service.rpc.statements import GetAttestation, SignedAttestation
 
 LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 PROMPT_S: Final = 3.0
-"""How long a client may wait until an MPC node has heard of the other's abort."""
+"""Longest time that a client waits until an MPC node has heard of the other's abort."""
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
-"""Between two attempts: doubled after each, up to this."""
+"""Pause between two attempts: doubled after each, up to this."""
 MINUTE_S: Final = 60.0
-"""How old the last exchange may be before there is another one, in the background."""
+"""Age of the last exchange after which the next one starts in the background."""
 
 
 class Attestations:
-    """Of both MPC nodes."""
+    """Carries attestations between both MPC nodes."""
 
     def __init__(self, links: Mapping[PartyId, Link], clock: Callable[[], float]) -> None:
         """
@@ -48,19 +48,21 @@ class Attestations:
         self._links = links
         self._clock = clock
         self._latest: dict[PartyId, SignedAttestation] = {}
-        """What each has said."""
+        """Latest statement of each node."""
         self._exchanged_at: dict[PartyId, float] = {}
-        """When each has been told last what the other says."""
+        """Time at which each node last accepted the other's statement."""
         self._exchanges: dict[PartyId, asyncio.Task[bool]] = {}
         self._requested: Counter[PartyId] = Counter()
-        """How often each was to be told at once, and how often before it last was."""
+        """Number of immediate deliveries requested for each node, and (next) the number that the
+        last successful one covers."""
         self._delivered: Counter[PartyId] = Counter()
         self._deliveries: dict[PartyId, asyncio.Task[None]] = {}
 
     async def ask_with_attestation(self, party: PartyId, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask an MPC node for something for which it wants to have heard from the other.
+        """Ask an MPC node for something that may need a recent statement of the other.
 
-        The other one hears, too: it is who signs when this one is down.
+        If it demands one, deliver it and ask once more. The other node is brought one, too: it
+        signs when this one is down.
 
         Raises:
             Refused: as from ``ask``.
@@ -77,12 +79,12 @@ class Attestations:
         return await ask()
 
     async def exchange_now(self) -> None:
-        """Tell both now: for a minute nothing is carried in the background."""
+        """Exchange statements now; for a minute none are exchanged in the background."""
         await asyncio.wait([self._start_exchange(each) for each in self._links])
 
     async def deliver_after_abort(self, by: PartyId) -> None:
-        """Have the other MPC node hear at once what one says that has aborted a signature: it may
-        have suspended the key. What cannot be done now is done later."""
+        """Deliver at once the statement of a node that aborted a signature, since it may have
+        suspended the key. A delivery that fails is repeated in the background."""
         (party,) = self._links.keys() - {by}
         self._requested[party] += 1
         task = self._deliveries.get(party)
@@ -101,7 +103,7 @@ class Attestations:
                 delay = min(2 * delay, LAST_RETRY_S)
 
     async def exchange_at_start(self) -> None:
-        """Have each hear what is suspended at the other, if anything is; nothing else is under way.
+        """Deliver to each node what is suspended at the other; no other request is under way.
 
         Raises:
             LinkFailed: one cannot be reached.
@@ -109,17 +111,22 @@ class Attestations:
         for party, link in self._links.items():
             (other,) = self._links.keys() - {party}
             try:
-                reply = await self._links[other].ask(Scope("attest"), Attest())
-                said = answered(SignedAttestation, other, reply)
-                if said.statement.suspended:
-                    await link.ask(Scope("hear"), said)
+                reply = await self._links[other].ask(Scope("attest"), GetAttestation())
+                signed = decode_answer(SignedAttestation, other, reply)
+                if signed.statement.suspended:
+                    await link.ask(Scope("hear"), signed)
             except LinkFailed:
                 raise
             except Refused as refused:
-                LOG.warning("the %s has not heard: %s", ROLES[party], refused)
+                LOG.warning(
+                    "the %s has not accepted the %s's list of suspended keys: %s",
+                    ROLES[party],
+                    ROLES[other],
+                    refused,
+                )
 
     def _start_exchange(self, party: PartyId) -> asyncio.Task[bool]:
-        """Tell an MPC node, in the background, what the other says."""
+        """Start to bring an MPC node the other's statement, unless that is under way."""
         task = self._exchanges.get(party)
         if task is None or task.done():
             task = asyncio.get_running_loop().create_task(self._exchange(party))
@@ -127,12 +134,12 @@ class Attestations:
         return task
 
     async def _exchange(self, party: PartyId) -> bool:
-        """Tell an MPC node what the other says; whether it has heard what that one says now."""
+        """Bring an MPC node the other's statement, and return whether it accepted a new one."""
         (other,) = self._links.keys() - {party}
         new = False
-        with suppress(Refused):  # what it said last counts for a while
-            reply = await self._links[other].call(Scope("attest"), Attest(), Times())
-            self._latest[other] = answered(SignedAttestation, other, reply)
+        with suppress(Refused):  # the last statement counts for a while
+            reply = await self._links[other].call(Scope("attest"), GetAttestation(), Times())
+            self._latest[other] = decode_answer(SignedAttestation, other, reply)
             new = True
         if other not in self._latest:
             return False
@@ -140,12 +147,17 @@ class Attestations:
             await self._links[party].call(Scope("hear"), self._latest[other], Times())
             self._exchanged_at[party] = self._clock()
         except Refused as refused:
-            LOG.warning("the %s has not heard from the %s: %s", ROLES[party], ROLES[other], refused)
+            LOG.warning(
+                "the %s has not accepted the %s's list of suspended keys: %s",
+                ROLES[party],
+                ROLES[other],
+                refused,
+            )
             return False
         return new
 
     async def stop(self) -> None:
-        """Carry nothing more, in this process."""
+        """Cancel all deliveries."""
         tasks: list[asyncio.Task[Any]] = [*self._exchanges.values(), *self._deliveries.values()]
         for task in tasks:
             task.cancel()

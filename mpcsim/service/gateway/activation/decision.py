@@ -55,12 +55,18 @@ from dataclasses import dataclass, field
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, PartyId
-from mpcsim.service.errors import LinkFailed, NodeFailed, Refused, unintelligible
+from mpcsim.service.errors import LinkFailed, NodeFailed, Refused, unintelligible_reply
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    ActivationState,
+    DropShare,
+    GetActivationState,
+)
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import Ask, Drop, End, Ended, Standing
-from mpcsim.service.rpc.statements import Abort, Held, RecordError, SignedRecord, signed_by
+from mpcsim.service.rpc.statements import Abort, HeldShare, RecordError, SignedRecord, is_signed_by
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class Request:
 class _NodeState:
     """Statements of one MPC node so far."""
 
-    state: Standing | None = None
+    state: ActivationState | None = None
     votes: dict[bytes, SignedRecord] = field(default_factory=dict)
     """Votes of this node by epoch, each record with its signature alone."""
     aborts: dict[bytes, bytes] = field(default_factory=dict)
@@ -89,14 +95,14 @@ class _NodeState:
     """Epochs that it has acknowledged as activated (4)."""
 
     @property
-    def active(self) -> Held | None:
+    def active(self) -> HeldShare | None:
         return self.state.active if self.state else None
 
     @property
-    def voted(self) -> Held | None:
+    def voted(self) -> HeldShare | None:
         return self.state.voted if self.state else None
 
-    def shares(self) -> list[Held]:
+    def shares(self) -> list[HeldShare]:
         return [held for held in (self.active, self.voted) if held]
 
 
@@ -171,7 +177,9 @@ class Decision:
     def _state_requests(self) -> Iterator[Request]:
         """Step 2'."""
         for party in MPC_NODES:
-            yield Request(party, self._scope("standing"), Ask(self._user_id, self._curve))
+            yield Request(
+                party, self._scope("standing"), GetActivationState(self._user_id, self._curve)
+            )
 
     def _activation_requests(self) -> Iterator[Request]:
         """Step 3, to nodes that do not say that they have done it."""
@@ -191,7 +199,7 @@ class Decision:
         for epoch in self._open_epochs():
             just_made = self._vote is not None and self._vote.key_id == epoch
             votes = [k.votes[epoch] for k in self._nodes.values() if epoch in k.votes]
-            body = End(Abort(self._user_id, self._curve, epoch), votes[0] if votes else None)
+            body = AbortEpoch(Abort(self._user_id, self._curve, epoch), votes[0] if votes else None)
             for party, known in self._nodes.items():
                 if known.state and (votes or just_made) and epoch not in known.votes:
                     yield Request(party, self._scope("abort", epoch), body)
@@ -200,7 +208,7 @@ class Decision:
         """Step 5'."""
         for by, signer in self._nodes.items():
             for epoch, signature in signer.aborts.items():
-                body = Drop(Abort(self._user_id, self._curve, epoch), signature)
+                body = DropShare(Abort(self._user_id, self._curve, epoch), signature)
                 for party, known in self._nodes.items():
                     if party != by and epoch in known.votes and known.state is not None:
                         yield Request(party, self._scope("drop", epoch), body)
@@ -219,34 +227,34 @@ class Decision:
         party = request.party
         if isinstance(answer, Refused):
             self.failures.append(answer)
-            if isinstance(request.body, End) and not isinstance(answer, NodeFailed):
+            if isinstance(request.body, AbortEpoch) and not isinstance(answer, NodeFailed):
                 self._nodes[party].refused_aborts.add(request.body.abort.epoch)
             return
         try:
             self._apply_answer(request, self._nodes[party], answer)
         except InvalidEncoding:
-            self.failures.append(unintelligible(party))
+            self.failures.append(unintelligible_reply(party))
 
     def _apply_answer(self, request: Request, known: _NodeState, answer: bytes) -> None:
         party = request.party
         match request.body:
             case wire.Activate():
                 self._learn(SignedRecord.from_bytes(answer), party)
-            case Ask():
-                self.take_state(party, Standing.from_bytes(answer))
-            case End(abort=abort):
-                ended = Ended.from_bytes(answer)
+            case GetActivationState():
+                self.take_state(party, ActivationState.from_bytes(answer))
+            case AbortEpoch(abort=abort):
+                ended = AbortEpochReply.from_bytes(answer)
                 if ended.held is not None:
                     self._learn(ended.held.record, party)
                 identity = self._identities.get(party, b"")
-                genuine = ended.signature and signed_by(identity, abort, ended.signature)
+                genuine = ended.signature and is_signed_by(identity, abort, ended.signature)
                 # An honest node signs one of the two (A1): the first that is known counts.
                 if genuine and abort.epoch not in known.votes:
                     known.aborts[abort.epoch] = ended.signature or b""
             case SignedRecord() as signed:
                 known.activated.add(signed.record.epoch)
 
-    def take_state(self, party: PartyId, state: Standing) -> None:
+    def take_state(self, party: PartyId, state: ActivationState) -> None:
         """Take the shares that an MPC node says it holds (2')."""
         known = self._nodes[party]
         known.state = state
@@ -265,7 +273,7 @@ class Decision:
         for party, known in self._nodes.items():
             if record.epoch in known.aborts:
                 continue
-            if signed.voted(party, self._identities.get(party, b"")):
+            if signed.has_vote_of(party, self._identities.get(party, b"")):
                 known.votes.setdefault(record.epoch, signed.vote_of(party))
         if by is not None:
             if record.epoch in self._nodes[by].votes:

@@ -1,15 +1,14 @@
-"""Calls that make a key and have a name (``Idempotency-Key``): what came of them, for repetitions.
+"""Idempotency keys of calls that make a key (``Idempotency-Key``): outcomes, for repeated calls.
 
-A name is the user's own: it is bound to verb and curve of the user's first call under which a key
-was voted for, and says nothing about another user's calls of that name.
-The registry remembers the name before the MPC nodes are asked to vote, with the key; and, in the
-same transaction in which it remembers that key as the one in force, that it came into force under
-this name. So whatever was interrupted, once it is decided what is in force it is known whose doing
-that was. What came to nothing binds the name, too, and is otherwise as if it had never been.
+An idempotency key names a call; it belongs to one user, and is bound to the verb and curve of the
+first call under which a key was voted for. The registry stores it with the new epoch before the MPC
+nodes are asked to vote, and marks it in the transaction that stores that epoch as the one in force.
+So whatever was interrupted, once an activation is resolved it is known which call it was of. A call
+that failed binds the name, too, and has no other effect.
 
-A repeated ``generate`` whose key has come into force is told to recover it: nobody but its first
-caller ever had the share that came with it. It is so, too, when the key has been recovered since by
-a call of another name, or none: whoever repeats has no share that works, and asks for one.
+A repeated ``generate`` whose key has come into force is told to recover it: only its first caller
+received the client's share. That holds when the key has been recovered since by another call, too:
+a caller who repeats has no share that works, and asks for one.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from __future__ import annotations
 from mpcsim.service.errors import (
     LinkFailed,
     Refused,
-    named_otherwise,
-    too_many_names,
-    undecided_yet,
+    first_call_undecided,
+    idempotency_key_reused,
+    too_many_idempotency_keys,
 )
 from mpcsim.service.gateway.registry import NamedCall, NameReused, Registry, TooManyNamedCalls
 from mpcsim.service.gateway.sessions.sessions import Sessions
@@ -27,17 +26,17 @@ from mpcsim.service.web.threads import in_thread
 
 
 class IdempotencyKeys:
-    """The named calls. None stands for a call without a name, for which all of this is nothing."""
+    """Checks and records idempotency keys. A named call of None is a call without one."""
 
     def __init__(self, registry: Registry, sessions: Sessions) -> None:
         self._registry = registry
         self._sessions = sessions
 
     def check(self, named_call: NamedCall | None, what: str) -> None:
-        """Before anything is done for a call: may its name be used, and is it over?
+        """Check, before anything is done, that a call's name is free and no such call still runs.
 
         Args:
-            what: it is about to begin.
+            what: kind of session that is about to begin, for error texts.
 
         Raises:
             Refused: the name is another call's of this user; a call for this key still runs, the
@@ -53,21 +52,21 @@ class IdempotencyKeys:
         self._sessions.check_key_is_free(named_call.user_id, named_call.curve, what)
 
     def in_force(self, named_call: NamedCall | None) -> bool:
-        """Whether a key has come into force under this name."""
+        """Return whether a key has come into force under this name."""
         return named_call is not None and self._registry.is_named_call_in_force(named_call) is True
 
     def failure_to_report(self, named_call: NamedCall | None, failure: LinkFailed) -> Refused:
-        """What to answer when an MPC node cannot be asked which key is in force."""
+        """Return the error to report when an MPC node cannot be asked which key is in force."""
         if named_call is not None and self._registry.is_named_call_in_force(named_call) is False:
-            return undecided_yet(failure)
+            return first_call_undecided(failure)
         return failure
 
     async def remember(self, named_call: NamedCall | None, key_id: bytes) -> None:
-        """Before the MPC nodes are asked to vote for a key: under which name.
+        """Store under which name the MPC nodes are about to be asked to vote for a key.
 
         Raises:
             Refused: as from ``check``.
-            StoreFailed: it cannot be remembered.
+            StoreFailed: it cannot be stored.
         """
         if named_call is None:
             return
@@ -78,4 +77,8 @@ class IdempotencyKeys:
 
 
 def _refused(error: NameReused | TooManyNamedCalls) -> Refused:
-    return named_otherwise() if isinstance(error, NameReused) else too_many_names(error.wait_s)
+    return (
+        idempotency_key_reused()
+        if isinstance(error, NameReused)
+        else too_many_idempotency_keys(error.wait_s)
+    )

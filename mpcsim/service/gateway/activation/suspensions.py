@@ -1,13 +1,51 @@
-"""Keys that are suspended: nothing is done with their shares any more but recovering the key.
+"""Suspension of a key, and its attestation between the MPC nodes.
 
-A client that catches an MPC node cheating asks for it (``wire.Suspend``). The gateway cannot tell
-whether that is so: the notices are sealed for the MPC nodes. It remembers them before anything
-else, opens no vault and begins no signature with these shares from then on, and tells both MPC
-nodes until each has said, and signed, whether its notice opened. Only if neither did, nobody with a
-share has asked: then the suspension is lifted.
+A suspended epoch (these shares of a key) is used for nothing more but recovering the key, since
+another signing session with it would leak long-lived secrets. A recovery makes a new epoch.
 
-The client is answered once both have been asked: what one MPC node knows outlives a registry that
-is put back from a backup of before. If neither could be reached by then, the registry alone knows.
+Participants
+    C      a client (the REST node, stateless) that caught an MPC node cheating in a signing session
+    X, Y   the MPC nodes, X one and Y the other; each shares a pair secret with C in every epoch
+    G      the gateway: remembers and delivers; cannot read a notice, and is not believed
+
+Messages in order; [...] is durable at the sender before the message leaves
+  by the client
+    1   G -> C       tag: a MAC over (user, epoch, session, day), in the reply that opens a session
+    2   C -> G       suspend(session, tag, a notice sealed for each node). C refuses the epoch from
+                     then on, and repeats 2 until G has answered. No access token is needed
+    3   G -> X, Y    [suspended; both notices] suspend(notice), repeated until answered
+    4   X, Y -> G    [suspended, if the notice opens] signature over (epoch, notice, opened or not)
+    5   G -> C       taken: when both nodes have been asked once, or after ``PROMPT_S``. If the
+                     epoch has been replaced: the signed record of the present one instead of 3
+    6   G            [the answers; lifted if both say "not opened"; forgotten after a recovery]
+  by an MPC node
+    1'  X            [suspended] its party aborted in a way that must not be tried again; only then
+                     does anybody hear of the abort
+  attestation, carried by ``attestations``
+    2'  G -> X       attest
+    3'  X -> G       signature over (X, time, all suspended epochs in force at X)
+    4'  G -> Y       hear(signed statement)
+    5'  Y            [these epochs are suspended at X]; the newest statement stays in memory
+  Y uses an epoch only if neither itself nor X (5') has suspended it. Where Y opens a vault alone,
+  it demands a statement of X that is at most an hour old; and it refuses if an hour has passed
+  since it voted for newer shares, which may be in force at X.
+
+Invariants
+    S1  A node that has suspended an epoch never opens, signs or presigns with it again.
+    S2  Only a holder of the client's share can make a notice open. Whoever had a session can
+        suspend its key at G alone, until both nodes have signed that the notice does not open.
+    S3  What cannot be written for want of space counts in memory, and is written later.
+    S4  G keeps at most ``MAX_OF_KEY`` suspensions of a key; one more blocks it for ``FULL_S``.
+
+Crashes
+    C after 2                G has the suspension, or C's next request is refused by the node
+    G between 3 and 6        its next start delivers what is not answered
+    G's registry restored    the nodes know: 5 waits for them
+    a node's store restored  Y's statements tell it (``mpc_node.agreement.restore_reconciliation``,
+                             and 2' to 5' at G's start)
+
+Checked by: ``tests/service/gateway/test_suspensions``, ``test_cheating``; ``tests/node``:
+``test_suspensions``, ``test_vault_policy``; the rows of ``tests/attacks/test_service`` on cheating.
 """
 
 from __future__ import annotations
@@ -29,17 +67,17 @@ from mpcsim.service.errors import (
     FORBIDDEN,
     UNAVAILABLE,
     Refused,
+    key_suspended,
     no_such_key,
-    suspended,
 )
-from mpcsim.service.gateway.links.links import Link, Times, answered
+from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.gateway.registry import Registry, SuspensionNotice
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.notices import digest
-from mpcsim.service.rpc.statements import Suspended, signed_by
-from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.rpc.statements import SuspensionReceipt, is_signed_by
+from mpcsim.service.rpc.suspension_notices import notice_digest
+from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.threads import in_thread
 from mpcsim.service.web.user_limits import TokenBucket
@@ -47,29 +85,29 @@ from mpcsim.service.web.user_limits import TokenBucket
 LOG = logging.getLogger(__name__)
 
 PROMPT_S: Final = 2.0
-"""How long the client may wait until the MPC nodes have been asked once."""
+"""Longest time that the client waits until both MPC nodes have been asked once."""
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
-"""Between two attempts to tell an MPC node: doubled after each, up to this."""
+"""Pause between two deliveries to an MPC node: doubled after each, up to this."""
 MAX_OF_KEY: Final = 8
-"""Suspensions of one key that are remembered: an honest client asks for one, and clients that had
-sessions one after the other for a few. Whoever has more tags and no share fills the registry with
-no more than these."""
+"""Suspensions of one key that are stored: an honest client asks for one, and clients that had
+sessions one after the other for a few. The limit bounds what a client without a share, but with
+many session tags, can store."""
 MOST_OFTEN: Final = TokenBucket(64, 60.0)
-"""How often one key can be suspended: each time is written down and logged, also those that are
+"""Rate at which one key can be suspended: each time is written down and logged, also those that are
 lifted at once."""
 DAY_S: Final = 86_400.0
 TAG_DAYS: Final = 7
-"""How long a tag is good after the day of its session: for longer than a token, so that a client
-can wait until the gateway is back; not for ever, or whoever once had a token could refuse the key
-until it is recovered."""
+"""Days for which a tag is good after that of its session: longer than a token, so that a client can
+wait until the gateway is back; not for ever, or whoever once had a token could block the key until
+it is recovered."""
 FULL_S: Final = 60.0
-"""How long a key is refused, beyond that, for one that could not be taken: its client asks again
-before that (``signing.suspensions``), and by then some of the others have been seen through."""
+"""Time for which a key is blocked by a suspension beyond that limit. Its client repeats the request
+before (``node.signing.suspensions``); by then some of the others may have been lifted."""
 
 
 class Suspensions:
-    """The suspended keys. For one thread."""
+    """Suspended keys of the gateway, and the delivery of notices. For one event loop."""
 
     def __init__(
         self,
@@ -79,11 +117,11 @@ class Suspensions:
         clock: Callable[[], float],
         now: Callable[[], float],
     ) -> None:
-        """As the registry remembers them; nothing is delivered before ``deliver``.
+        """Load the suspensions of the registry; nothing is delivered before ``deliver``.
 
         Args:
             links: to the operator and the institution.
-            sessions: of which those that sign with a suspended key end.
+            sessions: open sessions; those that sign with a suspended key are cancelled.
             clock: monotonic seconds.
             now: seconds since 1970 UTC.
         """
@@ -94,63 +132,63 @@ class Suspensions:
         self._now = now
         self._clock = clock
         self._full_at: dict[bytes, float] = {}
-        """When keys that were suspended lately may be so as often as ever."""
-        self._notices: dict[Occasion, dict[PartyId, SuspensionNotice]] = {}
+        """Times at which the rate limit of keys that were suspended lately is as at first."""
+        self._notices: dict[AbortedSession, dict[PartyId, SuspensionNotice]] = {}
         for notice in registry.suspension_notices():
             self._notices.setdefault(notice.at, {})[notice.party] = notice
         self._blocked_by = Counter(at.key_id for at in self._notices)
-        """Why a key is not to be used: one for each suspension, and one more while one that found
-        no room is asked for again."""
+        """Number of reasons why a key is blocked: suspensions, and one more while a suspension that
+        found no room is asked for again."""
         self._full: dict[bytes, asyncio.TimerHandle] = {}
-        """Keys of which there was no room for another suspension, until it is asked for again."""
+        """Timers of keys that had no room for another suspension, until it is asked for again."""
         self._writing = asyncio.Lock()
-        """Held while the registry and what is in memory are changed together."""
-        self._undelivered: dict[Occasion, asyncio.Task[None] | None] = {
+        """Held while registry and memory are changed together."""
+        self._undelivered: dict[AbortedSession, asyncio.Task[None] | None] = {
             at: None for at, notices in self._notices.items() if _undelivered(notices)
         }
-        """Those of which an MPC node has yet to say what it makes of them, and who asks it."""
-        self._pending: dict[Occasion, Mapping[PartyId, bytes]] = {}
-        """Of those: what the registry could not write."""
+        """Suspensions that an MPC node has yet to answer, and the task that delivers each."""
+        self._pending: dict[AbortedSession, Mapping[PartyId, bytes]] = {}
+        """Notices of those suspensions that the registry could not write yet (S3)."""
         registry.database.hold_reserve()
-        self._delivery_tried: dict[Occasion, asyncio.Event] = {}
-        """Of those: that the MPC nodes have been asked once by this process;"""
-        self._waiting = Counter[Occasion]()
-        """and how many wait for that."""
+        self._delivery_tried: dict[AbortedSession, asyncio.Event] = {}
+        """Events, set when this process has asked both MPC nodes once."""
+        self._waiting = Counter[AbortedSession]()
+        """Number of requests that wait for such an event."""
 
-    def session_tag(self, at: Occasion) -> bytes:
-        """Return what shows, for some days, that somebody had this session."""
+    def session_tag(self, at: AbortedSession) -> bytes:
+        """Return the MAC that shows, for some days, that a client had this session (1)."""
         return _tag(self._tag_key, at, self._day)
 
     @property
     def _day(self) -> int:
         return int(self._now() // DAY_S)
 
-    def is_authentic_tag(self, at: Occasion, tag: bytes) -> bool:
+    def is_authentic_tag(self, at: AbortedSession, tag: bytes) -> bool:
         """Return whether a tag is this session's, and of one of the last days."""
         # A clock may have been put back since.
         days = range(max(0, self._day - TAG_DAYS), self._day + 2)
         return any(hmac.compare_digest(tag, _tag(self._tag_key, at, day)) for day in days)
 
     def check(self, key_id: bytes) -> None:
-        """See that a key may be used.
+        """Check that a key may be used.
 
         Raises:
             Refused: it is suspended.
         """
         if self._blocked_by[key_id] > 0:
-            raise suspended()
+            raise key_suspended()
 
     async def suspend(self, body: wire.Suspend) -> bytes:
-        """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
+        """Suspend a key (2 to 5); it stays so unless both MPC nodes answer "not opened".
 
         Returns:
-            Nothing; or, of shares that are not the present ones, the ``SignedRecord`` of those
-            that are: whoever asks sees whether they are newer.
+            Nothing; if the epoch has been replaced, the present ``SignedRecord``, by which the
+            client sees whether its own shares are older.
 
         Raises:
-            Refused: the tag is not of this session, or old; or the key is none, or no longer one,
-                of the user's; or, for now, there are too many of this key already: it is suspended.
-            StoreFailed: it is suspended, but that could not be written, and is tried again.
+            Refused: the tag is not of this session, or old; or the user has no such key; or there
+                are too many suspensions of this key, which is blocked for now.
+            StoreFailed: the key is suspended in memory, and the write is repeated (S3).
         """
         at = body.occasion
         if not self.is_authentic_tag(at, body.tag):
@@ -172,22 +210,22 @@ class Suspensions:
             signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.makes_key]
             await self._sessions.cancel(signing)
         self.deliver()
-        if self._waiting[at] < MAX_OF_KEY:  # no token is needed, and each holds a connection
+        if self._waiting[at] < MAX_OF_KEY:  # needs no token, and holds a connection
             self._waiting[at] += 1
             try:
                 with suppress(KeyError, TimeoutError):
                     await asyncio.wait_for(self._delivery_tried[at].wait(), PROMPT_S)
             finally:
                 self._waiting[at] -= 1
-                self._waiting += Counter()  # without those of nobody
+                self._waiting += Counter()  # drops zero counts
         return b""
 
     def _has_room(self, key_id: bytes) -> bool:
-        """Whether one more suspension of a key is to be remembered. If not, it is suspended for
-        good: an MPC node has said so.
+        """Return whether to store one more suspension of a key (S4); if not, an MPC node has
+        confirmed one already, and the key is suspended for good.
 
         Raises:
-            Refused: no more can be, and nothing is known of those that are.
+            Refused: the limit is reached, and no MPC node has confirmed any; the key is blocked.
         """
         known = [notices for at, notices in self._notices.items() if at.key_id == key_id]
         if any(notice.opened for notices in known for notice in notices.values()):
@@ -210,8 +248,8 @@ class Suspensions:
         self._full_at[key_id], wait_s = MOST_OFTEN.take(self._full_at.get(key_id, now), now)
         return not wait_s
 
-    async def _remember(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
-        """First in memory, where it counts at once and stays: if the registry fails, it is owed."""
+    async def _remember(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
+        """Suspend in memory first, where it counts at once, then in the registry (S3)."""
         self._notices[at] = {p: SuspensionNotice(at, p, notices[p]) for p in MPC_NODES}
         self._blocked_by[at.key_id] += 1
         self._undelivered[at] = None
@@ -222,17 +260,17 @@ class Suspensions:
         finally:
             self.deliver()
 
-    async def _write(self, at: Occasion) -> None:
-        """What is owed; whoever waits may leave when it is as good as written."""
+    async def _write(self, at: AbortedSession) -> None:
+        """Write a pending suspension to the registry."""
         await in_thread(self._registry.suspend, at, self._pending[at])
         self._pending.pop(at, None)
 
     @property
-    def pending(self) -> int:
-        """How many suspensions the registry could not write."""
+    def pending_count(self) -> int:
+        """Number of suspensions that the registry could not write yet."""
         return len(self._pending)
 
-    def _forget(self, at: Occasion) -> None:
+    def _forget(self, at: AbortedSession) -> None:
         del self._notices[at]
         self._pending.pop(at, None)
         self._release(at.key_id)
@@ -246,28 +284,29 @@ class Suspensions:
         if not self._blocked_by[key_id]:
             del self._blocked_by[key_id]
 
-    # ------------------------------------------------------------------ telling the MPC nodes
+    # ------------------------------------------------------------------ delivery
 
     def deliver(self) -> None:
-        """Tell the MPC nodes, in the background, what they have not acknowledged yet."""
+        """Start to deliver, in the background, notices that are not answered yet (3)."""
         for at, task in self._undelivered.items():
             if task is None or task.done():
                 self._delivery_tried.setdefault(at, asyncio.Event())
                 self._undelivered[at] = asyncio.get_running_loop().create_task(self._deliver(at))
 
     @property
-    def undelivered(self) -> int:
-        """How many notices an MPC node has yet to acknowledge."""
+    def undelivered_count(self) -> int:
+        """Number of notices that an MPC node has yet to answer."""
         return sum(len(_undelivered(self._notices.get(at, {}))) for at in list(self._undelivered))
 
     async def stop(self) -> None:
-        """Deliver nothing more, in this process."""
+        """Cancel all deliveries; the next start resumes them."""
         tasks = [task for task in self._undelivered.values() if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _deliver(self, at: Occasion) -> None:
+    async def _deliver(self, at: AbortedSession) -> None:
+        """Repeat steps 3, 4 and 6 until the suspension is concluded."""
         delay = FIRST_RETRY_S
         while True:
             try:
@@ -276,7 +315,9 @@ class Suspensions:
                         if at in self._pending:
                             await self._write(at)
             except Exception as error:  # its text may quote anything
-                LOG.error("%s: that is not stored yet: %s", _label(at), type(error).__name__)
+                LOG.error(
+                    "%s: the suspension is not stored yet: %s", _label(at), type(error).__name__
+                )
             await asyncio.gather(
                 *(self._deliver_notice(n) for n in _undelivered(self._notices[at]))
             )
@@ -291,28 +332,33 @@ class Suspensions:
             delay = min(2 * delay, LAST_RETRY_S)
 
     async def _deliver_notice(self, notice: SuspensionNotice) -> None:
+        """Ask one MPC node (3), and store its answer if its signature is authentic (4)."""
         at, who, link = notice.at, ROLES[notice.party], self._links[notice.party]
         try:
             scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
             reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
-            said = answered(wire.Acknowledged, notice.party, reply)
-            statement = Suspended(at.key_id, digest(notice.notice), said.opened)
+            acknowledgement = decode_answer(wire.SuspendReply, notice.party, reply)
+            statement = SuspensionReceipt(
+                at.key_id, notice_digest(notice.notice), acknowledgement.opened
+            )
             identity = (await link.hello(fresh=True)).identity
-            if not signed_by(identity, statement, said.signature):
+            if not is_signed_by(identity, statement, acknowledgement.signature):
                 LOG.error("the %s has not signed what it says of %s", who, _label(at))
                 return
             if at in self._pending:
-                return  # it is told once more when that can be written down
-            answered_notice = replace(notice, opened=said.opened)
-            await in_thread(self._registry.acknowledge, answered_notice, said.signature)
-            self._notices[at][notice.party] = answered_notice
+                return  # delivered again once the suspension can be written
+            answered = replace(notice, opened=acknowledgement.opened)
+            await in_thread(self._registry.acknowledge, answered, acknowledgement.signature)
+            self._notices[at][notice.party] = answered
         except (Refused, StoreFailed) as error:
             LOG.warning("the %s has not suspended %s yet: %s", who, _label(at), error)
 
-    async def _is_settled(self, at: Occasion) -> bool:
-        """Whether nobody is left to be told. A suspension that nobody with a share has asked for is
-        lifted; those of shares that are used no more are forgotten, this one and earlier ones of
-        its user."""
+    async def _is_settled(self, at: AbortedSession) -> bool:
+        """Conclude a suspension if it needs no more deliveries (6), and return whether it does not.
+
+        A suspension for which no notice opened is lifted. After a recovery this one and earlier
+        ones of the user are forgotten.
+        """
         notices = self._notices[at]
         recovered = self._is_replaced(at)
         if _undelivered(notices) and not recovered:
@@ -333,15 +379,15 @@ class Suspensions:
                     self._forget(each)
             lifted = each == at and not recovered
             why = "no holder of a share asked for it" if lifted else "it has been recovered"
-            LOG.warning("%s is suspended no more: %s", _label(each), why)
+            LOG.warning("%s is no longer suspended: %s", _label(each), why)
         return True
 
-    def _is_replaced(self, at: Occasion) -> bool:
+    def _is_replaced(self, at: AbortedSession) -> bool:
         """Return whether the shares are not the present ones of their user's key."""
         return not self._registry.is_present_key(at.user_id, at.key_id.hex())
 
 
-def _tag(key: bytes, at: Occasion, day: int) -> bytes:
+def _tag(key: bytes, at: AbortedSession, day: int) -> bytes:
     """Return the tag of a session that was opened on a day, counted from 1970 UTC."""
     return tagged_mac(Tag.SUSPENSION_TAG, key, at.to_bytes(), u32(day))
 
@@ -350,5 +396,5 @@ def _undelivered(notices: Mapping[PartyId, SuspensionNotice]) -> list[Suspension
     return [notice for notice in list(notices.values()) if notice.opened is None]
 
 
-def _label(at: Occasion) -> str:
+def _label(at: AbortedSession) -> str:
     return f"key {at.key_id.hex()} of user {at.user_id}"

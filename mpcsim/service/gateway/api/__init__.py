@@ -1,4 +1,4 @@
-"""The gateway's HTTP interface: routes, documents, limits, token keys, smart accounts."""
+"""HTTP interface of the gateway: routes, OpenAPI document, token keys, metrics, smart accounts."""
 
 from mpcsim.service.gateway.api.app import TOKEN_LIFETIME_S
 from mpcsim.service.gateway.api.smart_accounts import MakeService, in_own_process, over_rpc

@@ -1,4 +1,4 @@
-"""The gateway's HTTP interface.
+"""Routes of the gateway's HTTP interface.
 
 ``/auth`` and ``/member``: access tokens and users. ``/wallet/v1``: what is registered. ``/mpc/v1``:
 the MPC verbs, with binary bodies (``wire``). ``/api/docs``: the page that describes all of them
@@ -39,7 +39,7 @@ from mpcsim.service.errors import (
     Undecided,
     no_such_key,
     no_such_user,
-    too_many_at_once,
+    too_many_requests,
 )
 from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway
@@ -52,19 +52,19 @@ from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault, UnknownSigningKey, bearer
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.api_page import page_routes
-from mpcsim.service.web.entries import Book, note
 from mpcsim.service.web.http import (
     HANDLERS,
     App,
-    Incoming,
-    Outgoing,
+    RequestBody,
+    StreamedResponse,
     check_coding,
     media_type,
     read_body,
 )
-from mpcsim.service.web.idempotency import MEANT_BY, Name
+from mpcsim.service.web.idempotency import MEANT_BY, CallName
+from mpcsim.service.web.request_records import RequestRecorder, annotate_request
 from mpcsim.service.web.threads import in_thread
-from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserPlaces
+from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserSlots
 from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)
@@ -73,13 +73,13 @@ TITLE: Final = "MPC wallet gateway"
 TOKEN_LIFETIME_S: Final = 3600.0
 MAX_FORM_BYTES: Final = 4096
 UNKNOWN_KEY_LOG_S: Final = 10.0
-"""At most one line in this time about tokens of unknown keys: anybody can make one."""
+"""Shortest time between two log lines about tokens of unknown keys: anybody can forge one."""
 NO_STORE: Final = {"Cache-Control": "no-store"}
-"""With every token, as RFC 6749, 5.1, demands."""
+"""Headers of every answer with a token (RFC 6749, section 5.1)."""
 
 
 class UnknownCredentials(Exception):
-    """A request has no API key and secret of this gateway, though it needs them."""
+    """Error: a request lacks the gateway's API key and secret."""
 
 
 def create_app(
@@ -89,19 +89,19 @@ def create_app(
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
     most_of_user: int = MOST_OF_USER,
-    book: Book | None = None,
+    recorder: RequestRecorder | None = None,
 ) -> App:
-    """The application.
+    """Create the application.
 
     Args:
-        keys: of tokens.
-        book: where its requests are entered.
-        extra_routes: further routes; called with what authenticates a request.
-        most_of_user: MPC verbs of one user that are answered at a time, if the gateway takes more.
+        keys: signing keys of tokens.
+        book: records its requests.
+        extra_routes: returns further routes; called with the function that authenticates a request.
+        most_of_user: concurrent MPC verbs of one user, if the gateway allows more.
     """
-    places = UserPlaces(min(most_of_user, gateway.max_requests_of_user))
+    places = UserSlots(min(most_of_user, gateway.max_requests_of_user))
     api = _Api(gateway, keys, token_lifetime_s, places)
-    routes = [  # looked through in this order: what signing asks for comes early
+    routes = [  # matched in this order: those of signing come first
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
         Route("/mpc/v1/suspend", api.suspend, methods=["POST"]),
         Route("/mpc/v1/{verb}", api.mpc, methods=["POST"]),
@@ -114,7 +114,7 @@ def create_app(
         Route("/wallet/v1/token", api.key_token, methods=["GET"]),
         Route("/wallet/v1/address", api.address, methods=["GET"]),
         *extra_routes(api.authenticate_with_body),
-        *page_routes(TITLE, partial(_document, gateway.verbs)),
+        *page_routes(TITLE, partial(_openapi, gateway.verbs)),
     ]
 
     @asynccontextmanager
@@ -128,15 +128,15 @@ def create_app(
         await gateway.close()
 
     app = App(
-        book=book,
+        recorder=recorder,
         routes=routes,
         lifespan=lifespan,
         exception_handlers={
             **HANDLERS,
-            Refused: _refused,
-            StoreFailed: _store_failed,
-            TokenError: _unauthorized,
-            UnknownCredentials: _unknown_credentials,
+            Refused: _on_refused,
+            StoreFailed: _on_store_failed,
+            TokenError: _on_token_error,
+            UnknownCredentials: _on_unknown_credentials,
         },
     )
     app.router.redirect_slashes = False
@@ -146,10 +146,10 @@ def create_app(
 
 
 class _Api:
-    """The endpoints."""
+    """Endpoints of the gateway."""
 
     def __init__(
-        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserPlaces
+        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserSlots
     ) -> None:
         self._gateway = gateway
         self._places = places
@@ -159,17 +159,19 @@ class _Api:
         self._lifetime_s = token_lifetime_s
 
     def authenticate(self, request: Request) -> Claims:
-        """Who is calling, with an access token.
+        """Return the claims of a request's access token.
 
         Raises:
-            TokenError: no token that counts here.
+            TokenError: there is none, or it is not valid here.
         """
-        claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
-        note(user_id=claims.user_id)
+        claims = self._verifier.verify(
+            bearer(request.headers.get("authorization"))
+        ).require_access()
+        annotate_request(user_id=claims.user_id)
         return claims
 
     def authenticate_with_body(self, request: Request) -> Claims:
-        """Authenticate a request whose body others read; raises, too, as ``check_coding``."""
+        """Authenticate a request whose body is read elsewhere, and check that body's coding."""
         claims = self.authenticate(request)
         check_coding(request)
         return claims
@@ -181,9 +183,9 @@ class _Api:
         return JSONResponse(self._issuer.jwks())
 
     async def sign_up(self, request: Request) -> Response:
-        """Make a user, for whoever has the API key and secret: JSON ``{"username"}``."""
+        """Create a user: JSON ``{"username"}``, with the API key and secret (HTTP Basic)."""
         self._check_credentials(request)
-        # A web page may send any other type to another site without asking that site first.
+        # CORS: a web page may send other types to another site without a preflight request.
         if media_type(request) != "application/json":
             raise HTTPException(415, "the body is not application/json")
         try:
@@ -201,13 +203,13 @@ class _Api:
             raise Refused(BAD_REQUEST, str(error)) from None
         except UsernameTaken:
             raise Refused(CONFLICT, "username is taken") from None
-        note(user_id=user.user_id)
+        annotate_request(user_id=user.user_id)
         return JSONResponse(vars(user), 201)
 
     async def login(self, request: Request) -> Response:
-        """An access token for a user, to whoever has the API key and secret (HTTP Basic)."""
+        """Issue an access token for a user, with the API key and secret (HTTP Basic)."""
         self._check_credentials(request)
-        form = _form(await read_body(request, MAX_FORM_BYTES))
+        form = _parse_form(await read_body(request, MAX_FORM_BYTES))
         if form.get("grant_type") != "client_credentials":
             raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
         try:
@@ -216,8 +218,8 @@ class _Api:
             raise Refused(BAD_REQUEST, str(error)) from None
         if user is None:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
-        note(user_id=user.user_id)
-        token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
+        annotate_request(user_id=user.user_id)
+        token = self._issuer.issue_access(user.user_id, user.username, self._lifetime_s)
         await self._issuer.delete_expired_keys()
         return JSONResponse(
             {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)},
@@ -225,15 +227,15 @@ class _Api:
         )
 
     def _check_credentials(self, request: Request) -> None:
-        """See that the caller is the wallet's backend.
+        """Check that the caller is the wallet's backend.
 
         Raises:
             UnknownCredentials: API key and secret (HTTP Basic) are missing, or not the gateway's.
         """
-        if not self._registry.credentials().match(*_basic(request)):
+        if not self._registry.credentials().match(*_parse_basic_auth(request)):
             raise UnknownCredentials
 
-    # ------------------------------------------------------------------ what is registered
+    # ------------------------------------------------------------------ registered keys
 
     async def user(self, request: Request) -> Response:
         claims = self.authenticate(request)
@@ -244,7 +246,10 @@ class _Api:
 
     async def keys(self, request: Request) -> Response:
         claims = self.authenticate(request)
-        keys = [_key(key) | await self._record(key) for key in self._registry.keys(claims.user_id)]
+        keys = [
+            _key_document(key) | await self._record(key)
+            for key in self._registry.keys(claims.user_id)
+        ]
         return JSONResponse({"user_id": claims.user_id, "keys": keys})
 
     async def wallet(self, request: Request) -> Response:
@@ -260,19 +265,19 @@ class _Api:
         return JSONResponse({"user_id": claims.user_id, "wallets": wallets})
 
     async def _record(self, key: RegisteredKey) -> dict[str, str]:
-        """What a key's record says, and both MPC nodes have signed."""
+        """Return a key's record with both MPC nodes' signatures, as a member of an answer."""
         record = await self._gateway.activation.signed_record(key.user_id, key.curve, Times())
         return {"record": base64.urlsafe_b64encode(record).decode()}
 
     async def key_token(self, request: Request) -> Response:
-        """A token for the MPC verbs, about the key ``id``."""
+        """Issue a token for the MPC verbs that is good for the key ``id`` alone."""
         claims = self.authenticate(request)
         key_id = request.query_params.get("id", "")
         if not self._registry.is_present_key(claims.user_id, key_id):
             raise no_such_key()
-        # It says no more than the token it is for, and no longer.
-        lifetime_s = min(self._lifetime_s, self._issuer.left_s(claims))
-        token = self._issuer.key(claims.user_id, claims.username, key_id, lifetime_s)
+        # It must not outlive the access token.
+        lifetime_s = min(self._lifetime_s, self._issuer.remaining_s(claims))
+        token = self._issuer.issue_key(claims.user_id, claims.username, key_id, lifetime_s)
         return JSONResponse(
             {
                 "token": token,
@@ -284,14 +289,14 @@ class _Api:
         )
 
     async def address(self, request: Request) -> Response:
-        """Addresses of any public key: ``curve``, and ``public_key`` as ``0x`` hex."""
+        """Return addresses of any public key: ``curve``, and ``public_key`` as ``0x`` hex."""
         self.authenticate(request)
         curve = request.query_params.get("curve", "")
         text = request.query_params.get("public_key", "")
         if curve not in CURVES:
             raise Refused(BAD_REQUEST, "Invalid curve")
         try:
-            if any(map(str.isspace, text)):  # which ``fromhex`` would pass over
+            if any(map(str.isspace, text)):  # ``fromhex`` would skip it
                 raise ValueError("white space")
             found = addresses(curve, bytes.fromhex(text.removeprefix("0x")))
         except (ValueError, InvalidEncoding):
@@ -301,7 +306,7 @@ class _Api:
     # ------------------------------------------------------------------ MPC
 
     async def nodes(self, request: Request) -> Response:
-        """Who the MPC nodes are: public keys, which those of the identities vouch for."""
+        """Return the MPC nodes' identities, with the seal keys and boots that they sign for."""
         return JSONResponse(
             {
                 ROLES[party]: {
@@ -318,7 +323,7 @@ class _Api:
         )
 
     async def suspend(self, request: Request) -> Response:
-        """Suspend a key: without a token, which may have expired since the cheat."""
+        """Suspend a key. No access token is needed: it may have expired since the cheat."""
         _check_binary(request)
         after = await self._gateway.suspend(await read_body(request, MAX_FORM_BYTES))
         if after:
@@ -334,12 +339,15 @@ class _Api:
             claims = self._verifier.verify(token)
         except TokenError as error:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
-                # Nobody can go on with the session: it must not keep others from theirs.
+                # Nobody can continue the session: free its place.
                 body = await read_body(request, wire.MAX_BODY_BYTES)
-                user_id, proof = self._verifier.claims_of_expired(token).user_id, _proof(request)
+                user_id, proof = (
+                    self._verifier.claims_of_expired(token).user_id,
+                    _session_proof(request),
+                )
                 await self._gateway.cancel_session(user_id, verb, body, proof)
             raise
-        note(claims.user_id)
+        annotate_request(claims.user_id)
         _check_binary(request)
         name = _idempotency_name(request, verb) if verb in MEANT_BY else None
         is_guess = request.scope["query_string"] != wire.NO_GUESS
@@ -348,17 +356,17 @@ class _Api:
             wait_for_disconnect=partial(_wait_for_disconnect, request),
             name=name,
             is_password_guess=is_guess,
-            proof=_proof(request),
+            proof=_session_proof(request),
         )
-        note(spans=caller.times.spans)
+        annotate_request(spans=caller.times.spans)
         try:
-            with self._places.held(claims.user_id):
+            with self._places.hold(claims.user_id):
                 reply = await self._reply(verb, caller, request)
         except TooManyOfUser:
-            raise too_many_at_once() from None
+            raise too_many_requests() from None
         headers = {"Server-Timing": caller.times.header()}
         if isinstance(reply, Reply):
-            return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)
+            return StreamedResponse(reply.pieces(), headers, wire.MEDIA_TYPE)
         if not reply:
             return Response(status_code=204, headers=headers)
         return Response(reply, headers=headers, media_type=wire.MEDIA_TYPE)
@@ -367,7 +375,7 @@ class _Api:
         if not self._gateway.can_stream(verb):
             body = await read_body(request, wire.MAX_BODY_BYTES)
             return await self._gateway.handle(verb, caller, body)
-        incoming = Incoming(request, wire.MAX_BODY_BYTES)
+        incoming = RequestBody(request, wire.MAX_BODY_BYTES)
         try:
             return await self._gateway.handle_stream(verb, caller, incoming)
         finally:
@@ -375,32 +383,32 @@ class _Api:
 
 
 async def _wait_for_disconnect(request: Request) -> None:
-    """Wait until the caller hangs up; once the body is read."""
+    """Wait until the caller disconnects. The body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def _proof(request: Request) -> str | None:
-    """Return the signature with the session's key, if there is one."""
+def _session_proof(request: Request) -> str | None:
+    """Return the signature with the session's key pair, if there is one."""
     return request.headers.get(session_keys.HEADER)
 
 
-def _idempotency_name(request: Request, verb: str) -> Name | None:
-    """What the caller has named a call that makes a key."""
+def _idempotency_name(request: Request, verb: str) -> CallName | None:
+    """Return the idempotency key of a call that makes a key, if it has one."""
     try:
-        return Name.read(request.headers, verb)
+        return CallName.from_headers(request.headers, verb)
     except UsageError as error:
         raise Refused(BAD_REQUEST, str(error)) from None
 
 
-def _document(verbs: frozenset[str]) -> dict[str, Any]:
-    # Imported here: it brings Ethereum's libraries along, and most gateways are never asked.
+def _openapi(verbs: frozenset[str]) -> dict[str, Any]:
+    # Imported late: it loads Ethereum libraries, and most gateways never serve the document.
     from mpcsim.service.gateway.api.openapi import openapi_document
 
     return openapi_document(TITLE, verbs)
 
 
-def _key(key: RegisteredKey) -> dict[str, str]:
+def _key_document(key: RegisteredKey) -> dict[str, str]:
     return {
         "key_id": key.key_id,
         "curve": key.curve,
@@ -414,11 +422,11 @@ def _check_binary(request: Request) -> None:
         raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
 
 
-def _form(body: bytes) -> dict[str, str]:
-    """Fields of a URL-encoded form; none if it is something else.
+def _parse_form(body: bytes) -> dict[str, str]:
+    """Return the fields of a URL-encoded form; none if the body is no form.
 
     Raises:
-        Refused: there is one more than once.
+        Refused: a field occurs twice.
     """
     try:
         fields = parse_qsl(body.decode(), keep_blank_values=True)
@@ -430,8 +438,8 @@ def _form(body: bytes) -> dict[str, str]:
     return form
 
 
-def _basic(request: Request) -> tuple[str, str]:
-    """API key and secret of an HTTP Basic header (RFC 7617); empty if there is none."""
+def _parse_basic_auth(request: Request) -> tuple[str, str]:
+    """Return API key and secret of an HTTP Basic header (RFC 7617); empty if there is none."""
     scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":
         return "", ""
@@ -445,7 +453,7 @@ def _basic(request: Request) -> tuple[str, str]:
 # ---------------------------------------------------------------------- errors
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _on_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     document: dict[str, Any] = {"error": str(error)}
     if isinstance(error, NodeFailed):
@@ -455,31 +463,31 @@ async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse(document, error.status, error.headers())
 
 
-async def _store_failed(request: Request, error: Exception) -> Response:
+async def _on_store_failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, StoreFailed)
     LOG.error("%s %s: %s", request.method, request.url.path, error)
-    return JSONResponse({"error": error.told}, UNAVAILABLE, error.code.headers())
+    return JSONResponse({"error": error.public_text}, UNAVAILABLE, error.code.headers())
 
 
-async def _unauthorized(request: Request, error: Exception) -> Response:
+async def _on_token_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, TokenError)
     if isinstance(error, UnknownSigningKey):
         _log_unknown_signing_key(request, error)
-    return _challenged(error.detail(), "Bearer")
+    return _challenge_response(error.detail(), "Bearer")
 
 
 def _log_unknown_signing_key(request: Request, error: UnknownSigningKey) -> None:
-    """Log that somebody has mixed something up, or plays; now and then is enough."""
+    """Log a token under an unknown key, at most once in ``UNKNOWN_KEY_LOG_S``."""
     state, now = request.app.state, time.monotonic()
     if now >= state.next_unknown_key_log_at:
         state.next_unknown_key_log_at = now + UNKNOWN_KEY_LOG_S
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
 
 
-async def _unknown_credentials(request: Request, error: Exception) -> Response:
-    return _challenged({"error": "unknown API key or secret"}, f'Basic realm="{TITLE}"')
+async def _on_unknown_credentials(request: Request, error: Exception) -> Response:
+    return _challenge_response({"error": "unknown API key or secret"}, f'Basic realm="{TITLE}"')
 
 
-def _challenged(document: dict[str, Any], scheme: str) -> Response:
+def _challenge_response(document: dict[str, Any], scheme: str) -> Response:
     headers = Code.UNAUTHORIZED.headers() | {"WWW-Authenticate": scheme}
     return JSONResponse(document, UNAUTHORIZED, headers)

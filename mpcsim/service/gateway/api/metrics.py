@@ -1,4 +1,4 @@
-"""What can be seen of a gateway from outside (``mpcsim.service.metrics``)."""
+"""Metrics and readiness probes of a gateway (``mpcsim.service.metrics``)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mpcsim.ids import ROLES
 from mpcsim.service.errors import LinkFailed
 from mpcsim.service.gateway.gateway import Gateway
 from mpcsim.service.gateway.links.links import Link
-from mpcsim.service.metrics.readiness import Probe, in_a_thread, probe
-from mpcsim.service.metrics.stores import StoreSizes, writable
+from mpcsim.service.metrics.readiness import Probe, single_probe, thread_probe
+from mpcsim.service.metrics.stores import StoreSizes, write_problem
 from mpcsim.service.storage.database import REGISTRY
 
 
 class GatewayMetrics(Collector):
-    """A collector: sessions, who waits for what, and what is to be told."""
+    """Collector of open sessions, queues and undelivered suspension notices."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -27,7 +27,7 @@ class GatewayMetrics(Collector):
         is_open = GaugeMetricFamily(
             "mpcsim_gateway_sessions", "Sessions that are open, by kind.", labels=("kind",)
         )
-        creating = [session.makes_key for session in sessions.open]
+        creating = [session.makes_key for session in sessions.open_sessions]
         is_open.add_metric(("signing",), creating.count(False))
         is_open.add_metric(("making",), creating.count(True))
         yield is_open
@@ -40,14 +40,14 @@ class GatewayMetrics(Collector):
             "mpcsim_queue_waiting", "Requests that wait for such a place.", labels=("queue",)
         )
         for name, queue in {**sessions.queues, "makings": sessions.key_creation_slots}.items():
-            held.add_metric((name,), queue.held)
-            waiting.add_metric((name,), queue.waiting)
+            held.add_metric((name,), queue.holder_count)
+            waiting.add_metric((name,), queue.waiting_count)
         yield held
         yield waiting
         yield GaugeMetricFamily(
             "mpcsim_suspension_notices_undelivered",
             "Notices of suspended keys that an MPC node has yet to acknowledge.",
-            value=self._gateway.suspensions.undelivered,
+            value=self._gateway.suspensions.undelivered_count,
         )
 
 
@@ -56,16 +56,16 @@ def collectors(gateway: Gateway) -> list[Collector]:
 
 
 def probes(gateway: Gateway) -> list[Probe]:
-    """Both MPC nodes answer, and the registry can be written."""
-    links = [_answers(ROLES[party], link) for party, link in gateway.links.items()]
+    """Return probes: both MPC nodes answer, and the registry can be written."""
+    links = [_link_probe(ROLES[party], link) for party, link in gateway.links.items()]
 
     def look() -> str | None:
-        return writable(gateway.registry.database, gateway.suspensions.pending)
+        return write_problem(gateway.registry.database, gateway.suspensions.pending_count)
 
-    return [*links, in_a_thread("registry", look)]
+    return [*links, thread_probe("registry", look)]
 
 
-def _answers(role: str, link: Link) -> Probe:
+def _link_probe(role: str, link: Link) -> Probe:
     async def look() -> str | None:
         try:
             await link.fetch_hello()
@@ -73,4 +73,4 @@ def _answers(role: str, link: Link) -> Probe:
             return str(failed)
         return None
 
-    return probe(role, look)
+    return single_probe(role, look)

@@ -1,4 +1,4 @@
-"""The gateway's interface as an OpenAPI document, made when it is first asked for."""
+"""OpenAPI document of the gateway's interface, built when it is first served."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from mpcsim.crypto.groups.curves import CURVES
-from mpcsim.service.error_codes import header_references, header_schemas, table
+from mpcsim.service.error_codes import header_references, header_schemas, markdown_table
 from mpcsim.service.errors import (
     BAD_REQUEST,
     CONFLICT,
@@ -222,12 +222,12 @@ _SCHEMAS: Final[dict[str, Schema]] = {
                 },
                 "seal_number": {
                     "type": "integer",
-                    "description": "How many seal keys it has had before; signed with the key.",
+                    "description": "Number of earlier seal keys; signed together with the key.",
                 },
                 "answers": {
                     "type": "boolean",
-                    "description": "Whether it could be reached just now; the rest is what it last "
-                    "said.",
+                    "description": "Whether it could be reached just now; if not, the rest is its "
+                    "last answer.",
                 },
             }
         ),
@@ -244,7 +244,7 @@ BODIES: Final[dict[str, type[wire.Body]]] = {
     "activate": wire.Activate,
     "suspend": wire.Suspend,
 }
-"""What a REST node says with each verb."""
+"""Request bodies by verb."""
 
 _NAMED: Final = [
     {
@@ -268,19 +268,19 @@ _MEANINGS: Final = {
     CONFLICT: "There is one already.",
     TOO_LARGE: "The body is too long.",
     UNSUPPORTED_MEDIA_TYPE: "The body is of another type, or is compressed.",
-    INTERNAL_ERROR: "Nobody foresaw it.",
+    INTERNAL_ERROR: "An unexpected error.",
     UNAVAILABLE: "A store or an MPC node is out of reach; nothing is lost.",
     TIMED_OUT: "An MPC node did not answer in time.",
 }
 _BY_BOTH_NODES: Final = (UNAVAILABLE, TIMED_OUT)
-"""Of what may have to ask the MPC nodes which key is in force."""
+"""Errors of endpoints that may have to ask the MPC nodes which key is in force."""
 
 
 def openapi_document(title: str, verbs: Iterable[str]) -> dict[str, Any]:
-    """The description of the gateway's interface, OpenAPI 3.1.
+    """Return the description of the gateway's interface, OpenAPI 3.1.
 
     Args:
-        verbs: what nodes may ask for.
+        verbs: MPC verbs that the gateway answers.
     """
     accounts = smart_account.paths()
     for operations in accounts.values():
@@ -300,7 +300,7 @@ def openapi_document(title: str, verbs: Iterable[str]) -> dict[str, Any]:
             "title": title,
             "version": __version__,
             "summary": SUMMARY,
-            "description": DESCRIPTION + table("gateway"),
+            "description": DESCRIPTION + markdown_table("gateway"),
         },
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": paths,
@@ -439,7 +439,7 @@ def _internal(verbs: Iterable[str]) -> dict[str, Any]:
 
 
 def _binary(verb: str, **security: Any) -> dict[str, Any]:
-    """A verb of nodes: what its bodies are, ``wire`` says."""
+    """Return the operation of an MPC verb; its bodies are binary (``rpc.wire``)."""
     about = (BODIES[verb].__doc__ or "").partition(": ")[2].partition("\n")[0].partition(". ")[0]
     content = {wire.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
     responses: dict[str, Any] = {
@@ -473,12 +473,13 @@ def _operation(
     errors: Iterable[int] = (),
     **security: Any,
 ) -> dict[str, Any]:
-    """
+    """Return an operation.
+
     Args:
         answer: schema and status.
         body: media type and schema.
-        parameters: of the query, all of them needed.
-        security: none: an access token is needed.
+        parameters: required query parameters.
+        security: by default, an access token is needed.
     """
     schema, status = answer
     responses: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The smart-account flow as a part of the gateway, loaded when it is first asked for.
+"""Smart-account flow as a part of the gateway, loaded at its first request.
 
 An EVM and its libraries take a second to load, and deploying the contracts another moment; a
 wallet that only signs never needs them.
@@ -27,73 +27,75 @@ if TYPE_CHECKING:
 PREFIX: Final = "/core/evm/v2/erc4337"
 KEY_BYTES: Final = 32
 PATIENCE_S: Final = 60.0
-"""How long a request waits for the service to be made."""
+"""Longest time that a request waits until the service has been created."""
 
 MakeService = Callable[[], "SmartAccountService"]
 Authorize = Callable[[Request], Claims]
 
 
 class SmartAccounts:
-    """The flow's endpoints as an ASGI application, and the service behind them."""
+    """Endpoints of the flow as an ASGI application, and the service behind them."""
 
     def __init__(self, make: MakeService) -> None:
         """
         Args:
-            make: called at the first request, and again at later ones until it succeeds.
+            make: creates the service; called at the first request, and later until it succeeds.
         """
         self._make = make
         self._making: Future[SmartAccountService] | None = None
         self._lock = threading.Lock()
 
     def service(self) -> SmartAccountService:
-        """The service, made if need be; whoever asks meanwhile gets the same outcome.
+        """Return the service; create it if need be. Concurrent calls get the same outcome.
 
         Raises:
             ChainUnavailable: its node cannot be reached, or the contracts are not installed.
         """
-        return _outcome(self._current())
+        return _wait_for_service(self._current_attempt())
 
     def answer(self, endpoint: Endpoint, request: Mapping[str, object], user_id: str) -> Reply:
-        """As ``SmartAccountService.answer``. A chain that was begun anew, as development nodes are
-        when they restart, gets its contracts again; what was known of the old one is forgotten."""
+        """Answer a request, like ``SmartAccountService.answer``. On a chain that has restarted, as
+        development nodes do, the contracts are deployed again, and the old state is forgotten."""
         from mpcsim.service.smart_account.errors import NoContract
 
-        making = self._current()
-        service = _outcome(making)
+        making = self._current_attempt()
+        service = _wait_for_service(making)
         try:
             return service.answer(endpoint, request, user_id)
         except NoContract:
             with self._lock:
-                if self._making is making:  # else somebody was faster
-                    self._make, self._making = service.renewed, None
+                if self._making is making:  # else another thread was faster
+                    self._make, self._making = service.renew, None
         return self.service().answer(endpoint, request, user_id)
 
     def close(self) -> None:
-        """End the service's chain, if it was ever asked for."""
+        """Stop the service's chain, if it was ever created."""
         with self._lock:
             making = self._making
         if making is not None and making.done() and making.exception() is None:
             making.result().chain.close()
 
-    def _current(self) -> Future[SmartAccountService]:
+    def _current_attempt(self) -> Future[SmartAccountService]:
         with self._lock:
             making = self._making
             if making is None or (making.done() and making.exception() is not None):
                 making = self._making = Future()
-                threading.Thread(target=_fulfil, args=(making, self._make), daemon=True).start()
+                threading.Thread(
+                    target=_create_service, args=(making, self._make), daemon=True
+                ).start()
             return making
 
     def route(self, authorize: Authorize) -> Route:
-        """Everything below the flow's prefix.
+        """Return the route of everything below the flow's prefix.
 
         Args:
-            authorize: raises unless the caller may.
+            authorize: authenticates a request, or raises.
         """
         return Route(PREFIX + "/{rest:path}", _Endpoints(self, authorize))
 
 
 class _Endpoints:
-    """ASGI: the routes of ``smart_account.api.http``, imported at the first request."""
+    """ASGI application: the routes of ``smart_account.api.http``, imported at the first request."""
 
     def __init__(self, accounts: SmartAccounts, authorize: Authorize) -> None:
         self._accounts = accounts
@@ -103,10 +105,10 @@ class _Endpoints:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._router is None:
-            async with self._loading:  # users have their places in one router
+            async with self._loading:  # one router, since it holds the users' places
                 if self._router is None:
                     self._router = await asyncio.to_thread(self._load)
-        # The router reads the path anew; what matched the prefix is no parameter of the flow's.
+        # The router matches the path again; the prefix match is no parameter of the flow.
         await self._router({**scope, "path_params": {}}, receive, send)
 
     def _load(self) -> Router:
@@ -115,14 +117,14 @@ class _Endpoints:
         return Router(routes(self._accounts.answer, self._authorize), redirect_slashes=False)
 
 
-def _fulfil(making: Future[SmartAccountService], make: MakeService) -> None:
+def _create_service(making: Future[SmartAccountService], make: MakeService) -> None:
     try:
         making.set_result(make())
     except BaseException as error:
         making.set_exception(error)
 
 
-def _outcome(making: Future[SmartAccountService]) -> SmartAccountService:
+def _wait_for_service(making: Future[SmartAccountService]) -> SmartAccountService:
     from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
 
     try:
@@ -134,7 +136,8 @@ def _outcome(making: Future[SmartAccountService]) -> SmartAccountService:
 
 
 def in_own_process(budget: int | None = None) -> MakeService:
-    """Return what makes a chain in a process of its own; it is gone when the gateway ends.
+    """Return a factory of a service with a chain in a process of its own, which ends with the
+    gateway.
 
     Args:
         budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei;
@@ -144,27 +147,27 @@ def in_own_process(budget: int | None = None) -> MakeService:
     def make() -> SmartAccountService:
         from mpcsim.service.smart_account import setup
 
-        return setup.in_own_process(budget=budget)
+        return setup.over_own_process(budget=budget)
 
     return make
 
 
 def embedded(rng: Rng, now: Callable[[], float]) -> MakeService:
-    """Return what makes a chain in this process, for services that run in one."""
+    """Return a factory of a service with a chain in this process, for tests and notebooks."""
 
     def make() -> SmartAccountService:
         from mpcsim.service.smart_account import setup
 
-        return setup.embedded(rng=rng, clock=now)
+        return setup.over_embedded_chain(rng=rng, clock=now)
 
     return make
 
 
 def over_rpc(url: str, bundler_key: str, budget: int | None = None) -> MakeService:
-    """Return what makes a service over somebody's node.
+    """Return a factory of a service over an existing node.
 
     Args:
-        bundler_key: of an account with coin there, in hex.
+        bundler_key: private key of an account with coin there, in hex.
         budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei;
             by default ``mpcsim.service.smart_account.operation.limits.DEFAULT_BUDGET``.
 

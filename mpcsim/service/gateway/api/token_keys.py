@@ -1,7 +1,8 @@
-"""What the gateway's tokens are signed with and verified by, as the registry has it now.
+"""Signing keys of the gateway's tokens, always as the registry has them now.
 
-``mpcsim rotate token-key`` changes the registry beside a gateway that runs. Every token is looked
-at with the keys that are there then; what that costs while nothing changes is a look at the files.
+``mpcsim rotate token-key`` may change the registry while the gateway runs. So every token is
+verified with the keys that the registry has then; if nothing changed, that costs a ``stat`` of its
+files.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from mpcsim.service.web.threads import in_thread
 
 
 class TokenKeys:
-    """Signs tokens, and verifies those that are made out to the gateway; methods as of
-    ``TokenIssuer`` and ``TokenVerifier``."""
+    """Signs tokens, and verifies those made out to the gateway; methods as of ``TokenIssuer`` and
+    ``TokenVerifier``."""
 
     def __init__(self, registry: Registry, audience: str, now: Callable[[], float]) -> None:
         """
@@ -39,8 +40,8 @@ class TokenKeys:
         self._verifier = TokenVerifier(self._key_set(), self._audience, self._now)
 
     def _reload_if_changed(self) -> None:
-        """See whether there are other keys. A registry that cannot be read says so where anything
-        else is asked of it."""
+        """Load the registry's keys if they have changed. If the registry cannot be read, the known
+        keys stay: other operations report the error."""
         try:
             keys = self._registry.signing_keys()
         except StoreFailed:
@@ -52,26 +53,26 @@ class TokenKeys:
         return {"keys": [*self._issuer.jwks()["keys"], *self._keys.earlier]}
 
     def jwks(self) -> dict[str, Any]:
-        """The keys that verify (RFC 7517); an earlier one says until when (``exp``). Public."""
+        """Return the public keys that verify (RFC 7517), earlier ones with their end (``exp``)."""
         self._reload_if_changed()
         return self._key_set()
 
     async def delete_expired_keys(self) -> None:
-        """Delete earlier keys that verify nothing any more, if that can be done now."""
+        """Delete earlier keys that have expired, if the registry can be written now."""
         if any(key["exp"] <= self._now() for key in self._keys.earlier):
             with suppress(StoreFailed):
                 await in_thread(self._registry.forget_signing_keys)
 
-    def access(self, user_id: str, username: str, lifetime_s: float) -> str:
+    def issue_access(self, user_id: str, username: str, lifetime_s: float) -> str:
         self._reload_if_changed()
-        return self._issuer.access(user_id, username, lifetime_s)
+        return self._issuer.issue_access(user_id, username, lifetime_s)
 
-    def key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
+    def issue_key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
         self._reload_if_changed()
-        return self._issuer.key(user_id, username, key_id, lifetime_s)
+        return self._issuer.issue_key(user_id, username, key_id, lifetime_s)
 
-    def left_s(self, claims: Claims) -> float:
-        return self._issuer.left_s(claims)
+    def remaining_s(self, claims: Claims) -> float:
+        return self._issuer.remaining_s(claims)
 
     def verify(self, token: str | None) -> Claims:
         self._reload_if_changed()
@@ -79,4 +80,4 @@ class TokenKeys:
 
     def claims_of_expired(self, token: str) -> Claims:
         self._reload_if_changed()
-        return self._verifier.genuine(token)
+        return self._verifier.verify_ignoring_times(token)

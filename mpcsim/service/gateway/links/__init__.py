@@ -1,4 +1,4 @@
-"""The gateway's links to the MPC nodes."""
+"""Links of the gateway to the MPC nodes."""
 
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
 

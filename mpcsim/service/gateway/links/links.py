@@ -1,4 +1,4 @@
-"""The link from the gateway to an MPC node: where time passes, and where it can fail."""
+"""Link from the gateway to an MPC node: grants, timeouts, transport, and measured times."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from mpcsim.carrier import GATEWAY, Carrier, Pieces
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
+from mpcsim.link_transport import GATEWAY, LinkTransport, Pieces
 from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
-    at_odds,
-    timed_out,
-    unintelligible,
-    unreachable,
+    identity_mismatch,
+    node_timed_out,
+    node_unreachable,
+    unintelligible_reply,
 )
 from mpcsim.service.gateway.links.mpc_nodes import MpcNodePort
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.grants import AnotherBoot, GrantIssuer, GrantRefused, Scope
-from mpcsim.service.web.entries import Span, totals_ms
+from mpcsim.service.rpc.grants import GrantIssuer, GrantRefused, Scope, StaleGrant
+from mpcsim.service.web.request_records import Span, totals_ms
 
 LOG = logging.getLogger(__name__)
 
 B = TypeVar("B", bound=wire.Body)
 
 LINK_TIMEOUT_S: Final = 20.0
-"""How long the gateway waits for an MPC node."""
+"""Time after which a request to an MPC node counts as unanswered."""
 HELLO_WAIT_S: Final = 0.5
-"""How long anybody who asks who an MPC node is waits until it says so."""
+"""Longest time that a request for hellos waits for an MPC node."""
 SILENCE_S: Final = 2.0
-"""After which it counts as one that does not answer."""
+"""Time without a hello after which an MPC node counts as not answering."""
 
 
 @dataclass
 class Times:
-    """Where the time of a request went."""
+    """Time spans of a request, on links and in MPC nodes."""
 
     spans: list[Span] = field(default_factory=list)
-    """By the timer of links."""
+    """Name, begin and end of each, in seconds by the timer of links."""
 
     def add(
         self, party: PartyId, began: float, called: float, answered: float, ended: float
     ) -> None:
-        """An MPC node has been asked.
+        """Add one request to an MPC node. All times are seconds by the timer of links.
 
         Args:
             called: when the request had come over the link; ``answered``: when the MPC node was
@@ -63,74 +63,78 @@ class Times:
         )
 
     def header(self) -> str:
-        """As a Server-Timing header."""
+        """Return the times as a Server-Timing header."""
         return ", ".join(f"{name};dur={ms:.2f}" for name, ms in totals_ms(self.spans).items())
 
 
-def answered(kind: type[B], party: PartyId, reply: bytes) -> B:
-    """What an MPC node has answered.
+def decode_answer(kind: type[B], party: PartyId, reply: bytes) -> B:
+    """Decode an MPC node's answer.
 
     Raises:
-        LinkFailed: something that is none; the caller of the gateway has no part in that.
+        LinkFailed: it does not decode, for which the caller of the gateway is not to blame.
     """
     try:
         return kind.from_bytes(reply)
     except InvalidEncoding as error:
         LOG.error("the %s's answer is no %s: %s", ROLES[party], kind.__name__, error)
-        raise unintelligible(party) from None
+        raise unintelligible_reply(party) from None
 
 
 class Link:
-    """From the gateway to one MPC node and back."""
+    """Link to one MPC node."""
 
     def __init__(
         self,
         port: MpcNodePort,
         issuer: GrantIssuer,
-        carrier: Carrier,
+        carrier: LinkTransport,
         *,
         timer: Callable[[], float],
         timeout_s: float = LINK_TIMEOUT_S,
     ) -> None:
-        """A link.
-
+        """
         Args:
-            port: how the node is reached.
-            issuer: of grants for this node.
-            timer: seconds, to measure what the node takes, and the carrier.
+            port: transport to the node.
+            issuer: issues grants for this node.
+            carrier: delays and faults of the network that a request passes.
+            timer: seconds, to measure node and carrier.
         """
         self.port = port
         self.timeout_s = timeout_s
         self.down = False
-        """True: nothing gets through."""
+        """Set to cut the link off: no request gets through."""
         self.is_answering = False
-        """Whether the node did when it was last asked who it is."""
+        """Whether the node answered when its hello was last asked for."""
         self._issuer = issuer
         self._carrier = carrier
         self._timer = timer
         self._hello: wire.Hello | None = None
         self._hello_task: asyncio.Task[wire.Hello] | None = None
         self._hello_asked_at = 0.0
-        """When, by the event loop; for ``latest_hello``."""
+        """Time at which that task was started, by the event loop; for ``latest_hello``."""
 
     @property
     def node(self) -> Any:
-        """The MPC node itself, if it is in this process."""
+        """MPC node itself, if it is in this process."""
         return self.port.node  # type: ignore[attr-defined]
 
-    async def call(self, scope: Scope, body: wire.Body, times: Times) -> bytes:
-        """Ask the node. When this ends, a node in this process is done with the request, or never
-        had it.
+    async def call(self, scope: Scope, body: wire.Body, times: Times | None) -> bytes:
+        """Ask the node, over the carrier.
+
+        When this ends, a node in this process has finished with the request, or never received it.
 
         Args:
-            scope: what is asked for, and in whose name.
+            scope: what is asked for, and in whose name; the grant covers it.
+            times: receives the times of the request; None: ask without the carrier (``ask``).
 
         Raises:
             Refused: the node refuses; ``LinkFailed``: it cannot be reached, or is late.
         """
+        if times is None:
+            return await self.ask(scope, body)
         party, carrier = self.port.me, self._carrier
-        if carrier.down(party, self.port.restart):
-            raise unreachable(party)
+        if carrier.is_down(party, self.port.restart):
+            raise node_unreachable(party)
         data = body.to_bytes()
         began = self._timer()
         called: float | None = None
@@ -138,21 +142,21 @@ class Link:
         exchange = carrier.exchange(GATEWAY, party)
         try:
             async with asyncio.timeout(self.timeout_s):
-                await exchange.go(len(data))
+                await exchange.send_request(len(data))
                 called = self._timer()
                 try:
                     reply = await self._ask(scope, data)
                 except LinkFailed:
                     raise
                 except Refused as refused:
-                    await exchange.refuse(len(str(refused)))
+                    await exchange.receive_refusal(len(str(refused)))
                     raise
                 finally:
                     answered = self._timer()
-                    carrier.handled(party)
-                await exchange.come(len(reply))
+                    carrier.on_handled(party)
+                await exchange.receive_reply(len(reply))
         except TimeoutError:
-            raise timed_out(party) from None
+            raise node_timed_out(party) from None
         finally:
             exchange.close()
             ended = self._timer()
@@ -168,101 +172,97 @@ class Link:
         times: Times,
         take: Callable[[bytes], None],
     ) -> None:
-        """As ``call``, with a body that is sent on as it comes.
+        """Ask the node, like ``call``, and forward body and answer while they arrive.
 
         Args:
-            body: if it raises, the request breaks off, and the same is raised here; the node acts
-                on whole bodies only.
-            size: of the body, if that is known.
-            times: are told of when the answer begins.
-            take: is given the answer, as it comes. If it raises, so does this.
+            body: pieces of the body. If it raises, the request is broken off, and the same is
+                raised here; the node acts on whole bodies only.
+            size: length of the body, if that is known.
+            times: receives the time until the answer begins.
+            take: called with each piece of the answer. If it raises, so does this.
         """
         party, carrier = self.port.me, self._carrier
-        if carrier.down(party, self.port.restart):
-            raise unreachable(party)
+        if carrier.is_down(party, self.port.restart):
+            raise node_unreachable(party)
         began = self._timer()
         called: list[float] = []
         sent = bytearray()
         exchange = carrier.exchange(GATEWAY, party)
 
-        async def going() -> Pieces:
-            async with aclosing(exchange.going(body)) as pieces:
+        async def request_pieces() -> Pieces:
+            async with aclosing(exchange.stream_request(body)) as pieces:
                 async for piece in pieces:
                     sent.extend(piece)
                     yield piece
             called.append(self._timer())
 
-        upward = going()
+        upward = request_pieces()
 
-        async def coming() -> Pieces:
+        async def reply_pieces() -> Pieces:
             if self.down:
-                raise unreachable(party)
+                raise node_unreachable(party)
             await self.hello()
             try:
                 streamed = self.port.stream(scope.verb, self.grant(scope), upward, size)
                 async with aclosing(streamed) as pieces:
                     async for piece in pieces:
                         yield piece
-            except AnotherBoot:
+            except StaleGrant:
                 if not called:
                     raise
                 await self.hello(fresh=True)
-                yield await self._granted(scope, bytes(sent))
+                yield await self._send_with_grant(scope, bytes(sent))
 
         answering = False
         try:
             async with (
                 asyncio.timeout(self.timeout_s),
-                aclosing(exchange.coming(coming())) as answer,
+                aclosing(exchange.stream_reply(reply_pieces())) as answer,
             ):
                 async for piece in answer:
-                    if not called and len(sent) != size:  # nobody answers what is not there yet
-                        raise unintelligible(party)
+                    if not called and len(sent) != size:  # an answer before the whole request
+                        raise unintelligible_reply(party)
                     if not answering:
                         answering = True
                         self._add_time_to_answer(times, began, called)
                     take(piece)
         except TimeoutError:
-            raise timed_out(party) from None
+            raise node_timed_out(party) from None
         except GrantRefused as refused:
             raise self._grant_refused(scope, refused) from None
         finally:
             exchange.close()
-            carrier.handled(party)
-            with suppress(RuntimeError):  # whoever was to send it has not let go of it yet
+            carrier.on_handled(party)
+            with suppress(RuntimeError):  # the transport may still hold the generator
                 await upward.aclose()
 
     def _add_time_to_answer(self, times: Times, began: float, called: list[float]) -> None:
-        """Where the time went until the answer began."""
+        """Add the time until the answer began."""
         now = self._timer()
         times.add(self.port.me, began, called[0] if called else now, now, now)
 
     async def ask(self, scope: Scope, body: wire.Body) -> bytes:
-        """Ask the node before anything else is under way: the carrier has no part in it.
+        """Ask the node without the carrier, when no other request is under way (at the start).
 
         Raises:
             Refused: as for ``call``.
         """
         return await self._ask(scope, body.to_bytes())
 
-    async def call_or_ask(self, scope: Scope, body: wire.Body, times: Times | None) -> bytes:
-        """As ``call``; or as ``ask``, where there are no times."""
-        return await (self.ask(scope, body) if times is None else self.call(scope, body, times))
-
     @property
     def last_hello(self) -> wire.Hello | None:
-        """Who the node is, as it last said; None: it has not been heard of yet."""
+        """Last hello of the node; None: there was none yet."""
         return self._hello
 
     async def fetch_hello(self) -> wire.Hello:
-        """Who the node says that it is, now.
+        """Ask the node for its hello.
 
         Raises:
             LinkFailed: it cannot be reached.
         """
         try:
             if self.down:
-                raise unreachable(self.port.me)
+                raise node_unreachable(self.port.me)
             self._hello = await self.port.hello()
         except LinkFailed:
             self.is_answering = False
@@ -271,13 +271,13 @@ class Link:
         return self._hello
 
     async def hello(self, *, fresh: bool = False) -> wire.Hello:
-        """Who the node is, as far as is known.
+        """Return the node's last hello.
 
         Args:
-            fresh: ask anew, if it can be reached.
+            fresh: ask the node first, if it can be reached.
 
         Raises:
-            LinkFailed: it has not been heard of yet, and cannot be reached.
+            LinkFailed: there was none yet, and the node cannot be reached.
         """
         if fresh or self._hello is None:
             try:
@@ -288,12 +288,14 @@ class Link:
         return self._hello
 
     async def latest_hello(self) -> wire.Hello:
-        """Who the node is: asked anew, but once for all who want to know at a time, and what is
-        known does for whoever would have to wait. Strangers may ask: they neither keep the node
-        busy, nor, while it hangs, the connections to the gateway.
+        """Ask the node for its hello, for unauthenticated requests.
+
+        Concurrent requests share one question to the node, and a slow node's last hello is returned
+        after ``HELLO_WAIT_S``: so strangers neither load the node nor hold connections while it
+        hangs.
 
         Raises:
-            LinkFailed: it has not been heard of yet, and does not answer.
+            LinkFailed: there was no hello yet, and the node does not answer.
         """
         loop = asyncio.get_running_loop()
         if self._hello_task is None or self._hello_task.done():
@@ -309,30 +311,30 @@ class Link:
         if self._hello is not None:
             return self._hello
         if not done:
-            raise timed_out(self.port.me)
+            raise node_timed_out(self.port.me)
         return await self._hello_task
 
     async def _ask(self, scope: Scope, data: bytes) -> bytes:
         try:
             try:
-                return await self._granted(scope, data)
-            except AnotherBoot:  # it has been started anew since it was last asked
+                return await self._send_with_grant(scope, data)
+            except StaleGrant:  # the node has restarted since its last hello
                 await self.hello(fresh=True)
-                return await self._granted(scope, data)
+                return await self._send_with_grant(scope, data)
         except GrantRefused as refused:
             raise self._grant_refused(scope, refused) from None
 
     def _grant_refused(self, scope: Scope, refused: GrantRefused) -> NodeFailed:
         LOG.error("%s at the %s: %s", scope.verb, ROLES[self.port.me], refused)
-        return at_odds(self.port.me)
+        return identity_mismatch(self.port.me)
 
-    async def _granted(self, scope: Scope, data: bytes) -> bytes:
+    async def _send_with_grant(self, scope: Scope, data: bytes) -> bytes:
         if self.down:
-            raise unreachable(self.port.me)
+            raise node_unreachable(self.port.me)
         await self.hello()
         return await self.port.handle(scope.verb, self.grant(scope), data)
 
     def grant(self, scope: Scope) -> bytes:
-        """What the node is shown with a request, once it has been heard of."""
+        """Issue the grant for a request; the node's hello must be known."""
         assert self._hello is not None
         return self._issuer.issue(scope, self._hello.boot)

@@ -1,4 +1,4 @@
-"""How the gateway reaches an MPC node: by a call in this process, or over HTTP."""
+"""Transports from the gateway to an MPC node: a call in this process, or HTTP."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import logging
 from contextlib import aclosing
 from typing import Protocol
 
-from mpcsim.carrier import Pieces
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.service.errors import LinkFailed, Refused, failed, timed_out, unreachable
+from mpcsim.link_transport import Pieces
+from mpcsim.service.errors import LinkFailed, Refused, node_failed, node_timed_out, node_unreachable
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.refusals import from_json
-from mpcsim.service.web.entries import CURRENT, Book, Call
-from mpcsim.service.web.request_ids import current
+from mpcsim.service.rpc.error_encoding import from_json
+from mpcsim.service.web.request_ids import current_request_id
+from mpcsim.service.web.request_records import CURRENT, Call, RequestRecorder
 from mpcsim.service.web.threads import in_thread
-from mpcsim.service.web.transport import NotReached, StreamingTransport, TooLate, TransportFailed
+from mpcsim.service.web.transport import (
+    ConnectFailed,
+    ReplyTimeout,
+    StreamingTransport,
+    TransportFailed,
+)
 
 LOG = logging.getLogger(__name__)
 
 
 class Handler(Protocol):
-    """An MPC node in this process."""
+    """Interface of an MPC node in this process."""
 
     @property
     def me(self) -> PartyId: ...
@@ -33,21 +38,21 @@ class Handler(Protocol):
 
 
 class MpcNodePort(Protocol):
-    """An MPC node, wherever it is."""
+    """Interface of an MPC node, wherever it is."""
 
     @property
     def me(self) -> PartyId: ...
 
     async def hello(self) -> wire.Hello:
-        """Who it is, since its last start.
+        """Ask for its identity, seal key and boot since its last start.
 
         Raises:
-            LinkFailed: it cannot be reached, or is late; also by the other method.
+            LinkFailed: it cannot be reached, or is late; also raised by the other methods.
         """
         ...
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
-        """Ask it for something.
+        """Send one request.
 
         Raises:
             Refused: it refuses.
@@ -55,59 +60,59 @@ class MpcNodePort(Protocol):
         ...
 
     def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
-        """The same, with a body that is sent as it comes; its answer as it comes.
+        """Send one request whose body and answer are forwarded while they arrive.
 
-        If the body raises, the request breaks off, and the same is raised here.
+        If the body raises, the request is broken off, and the same is raised here.
         """
         ...
 
     def restart(self) -> None:
-        """Do to it what a crash does."""
+        """Restart it as after a crash."""
         ...
 
     async def close(self) -> None: ...
 
 
 class InProcess:
-    """An MPC node in this process."""
+    """Port to an MPC node in this process."""
 
-    def __init__(self, node: Handler, book: Book | None = None) -> None:
+    def __init__(self, node: Handler, recorder: RequestRecorder | None = None) -> None:
         """
         Args:
-            book: where its requests are entered.
+            book: records its requests.
         """
         self.node = node
-        self._book = book or Book("")
+        self._recorder = recorder or RequestRecorder("")
 
     @property
     def me(self) -> PartyId:
         return self.node.me
 
     async def hello(self) -> wire.Hello:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         return self.node.hello()
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
-        """See ``MpcNodePort``."""
-        if self._book.log is None:
+        """Implement ``MpcNodePort``."""
+        if self._recorder.log is None:
             return await self._call_node(verb, grant, body)
         path = f"/{verb}"  # as it is over HTTP
         call = Call(ROLES[self.me], "POST", path, len(body))
-        entry = self._book.open(current() or "", "POST", path)
-        before = CURRENT.set(entry)
+        record = self._recorder.open(current_request_id() or "", "POST", path)
+        before = CURRENT.set(record)
         try:
             reply = await self._call_node(verb, grant, body)
-            entry.status = 200
-            call.over(200, len(reply))
+            record.status = 200
+            call.finish(200, len(reply))
             return reply
         except Refused as refused:
-            entry.status, entry.error = refused.status, str(refused)
-            call.over(refused.status)
+            record.status, record.error = refused.status, str(refused)
+            call.finish(refused.status)
             raise
         finally:
             CURRENT.reset(before)
-            entry.ended, entry.whole = entry.clock(), True
-            self._book.close(entry)
+            record.ended, record.is_complete = record.clock(), True
+            self._recorder.close(record)
 
     async def _call_node(self, verb: str, grant: bytes, body: bytes) -> bytes:
         if self.node.is_quick(verb, body):
@@ -115,42 +120,42 @@ class InProcess:
         return await in_thread(self.node.handle, verb, grant, body)
 
     async def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         data = b"".join([piece async for piece in body])
         yield await self.handle(verb, grant, data)
 
     def restart(self) -> None:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         self.node.restart()
 
     async def close(self) -> None:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
 
 
 class OverHttp:
-    """An MPC node behind its HTTP interface (``mpcsim.service.mpc_node.app``)."""
+    """Port to an MPC node behind its HTTP interface (``mpcsim.service.mpc_node.app``)."""
 
     def __init__(self, party: PartyId, transport: StreamingTransport) -> None:
         self.me = party
         self._transport = transport
         self._was_answering: bool | None = None
-        """Whether it did when it was last asked; None before it first has."""
+        """Whether it answered the last request; None before the first answer."""
 
     async def hello(self) -> wire.Hello:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         try:
             return wire.Hello.from_bytes(await self._request("GET", wire.HELLO_PATH, None, None))
         except LinkFailed:
             raise
         except (Refused, InvalidEncoding):  # there is nothing to refuse
-            raise failed(self.me) from None
+            raise node_failed(self.me) from None
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         return await self._request("POST", f"/{verb}", _token(grant), body)
 
     async def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         call = Call(ROLES[self.me], "POST", f"/{verb}", size or 0)
         try:
             async with (
@@ -160,25 +165,25 @@ class OverHttp:
                 aclosing(reply.pieces) as pieces,
             ):
                 if reply.status != 200:
-                    said = b"".join([piece async for piece in pieces])
-                    call.over(reply.status, len(said))
-                    raise from_json(reply.status, said, self.me)
+                    error_body = b"".join([piece async for piece in pieces])
+                    call.finish(reply.status, len(error_body))
+                    raise from_json(reply.status, error_body, self.me)
                 got = 0
                 async for piece in pieces:
                     got += len(piece)
                     yield piece
-                call.over(reply.status, got)
+                call.finish(reply.status, got)
         except TransportFailed as failure:
-            call.over()
+            call.finish()
             raise self._connection_failed(failure) from None
         self._note_answer()
 
     def restart(self) -> None:
-        """See ``MpcNodePort``. Only whoever runs its process can."""
+        """Raise: a process that runs elsewhere cannot be restarted from here."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         await self._transport.close()
 
     async def _request(
@@ -188,16 +193,16 @@ class OverHttp:
         try:
             reply = await self._transport.request(method, path, token=grant, body=body)
         except TransportFailed as failure:
-            call.over()
+            call.finish()
             raise self._connection_failed(failure) from None
-        call.over(reply.status, len(reply.body))
+        call.finish(reply.status, len(reply.body))
         self._note_answer()
         if reply.status == 200:
             return reply.body
         raise from_json(reply.status, reply.body, self.me)
 
     def _connection_failed(self, failure: TransportFailed) -> LinkFailed:
-        """No answer came."""
+        """Note, and log once, that no answer came; return the error to raise."""
         link_failure = self._link_failure_of(failure)
         if self._was_answering:
             self._was_answering = False
@@ -205,21 +210,21 @@ class OverHttp:
         return link_failure
 
     def _note_answer(self) -> None:
-        """An answer came."""
+        """Note that an answer came, and log it if the last request had none."""
         if self._was_answering is False:
             LOG.info("the %s's MPC node answers again", ROLES[self.me])
         self._was_answering = True
 
     def _link_failure_of(self, failure: TransportFailed) -> LinkFailed:
         match failure:
-            case NotReached():
-                return unreachable(self.me)
-            case TooLate():
-                return timed_out(self.me)
+            case ConnectFailed():
+                return node_unreachable(self.me)
+            case ReplyTimeout():
+                return node_timed_out(self.me)
             case _:
-                return failed(self.me)
+                return node_failed(self.me)
 
 
 def _token(grant: bytes) -> str:
-    """A grant in a header."""
+    """Encode a grant for the Authorization header."""
     return base64.urlsafe_b64encode(grant).decode()

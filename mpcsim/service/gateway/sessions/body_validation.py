@@ -1,7 +1,8 @@
-"""Bodies that are looked at while they come: a byte goes on once what it belongs to is checked.
+"""Incremental validation of a body while it is forwarded: a byte passes once its field is checked.
 
-The last byte of a body's messages is kept until the body has ended, so that nobody has all of one
-that turns out to be none.
+The last byte of a body's messages is held back until the body has ended, so that the receiver never
+has all of a body that turns out to be malformed. A validator's parser is a generator of
+``ParserSteps``: it asks for bytes to look at, or lets bytes pass.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from mpcsim.protocols.engine.envelope import HEADER_BYTES, MAX_ENVELOPE_BYTES, E
 from mpcsim.service.rpc import wire
 
 HeaderCheck = Callable[[Envelope], None]
-"""Raises if the header of an envelope is not what it has to be; its body is not there yet."""
+"""Check of an envelope's header, before its body has arrived; raises if it is wrong."""
 
 
 @dataclass(frozen=True)
 class PassThrough:
-    """So many bytes go on as they come."""
+    """Parser step: the next ``size`` bytes pass as they arrive."""
 
     size: int
 
 
 ParserSteps = Generator[int | PassThrough, bytes, None]
-"""What a sieve has to see next: so many bytes, which it then gets, or some that it need not see."""
+"""Steps of a parser: the number of bytes that it is sent next, or bytes that pass unread."""
 
 
 class BodyValidator(ABC):
-    """Is fed what has come of a body, and gives what of it may go on."""
+    """Validator of one body: takes bytes as they arrive, returns those that may be forwarded."""
 
     def __init__(self, check: HeaderCheck) -> None:
         self.done = False
-        """The body is whole: nothing more may come."""
+        """Whether the body is complete: more bytes are an error."""
         self._check = check
         self._held = bytearray()
         self._passed = bytearray()
@@ -44,10 +45,10 @@ class BodyValidator(ABC):
         self._want: int | PassThrough = next(self._steps)
 
     def feed(self, data: bytes) -> bytes:
-        """What may go on, now that this has come.
+        """Take bytes, and return those that may be forwarded now.
 
         Raises:
-            InvalidEncoding: it is no such body; or what the check raises.
+            InvalidEncoding: the body is malformed; also whatever the header check raises.
         """
         self._held += data
         while not self.done:
@@ -71,10 +72,10 @@ class BodyValidator(ABC):
         return passed
 
     def finish(self) -> bytes:
-        """What was kept, once the body has ended.
+        """Return the byte that was held back, once the body has ended.
 
         Raises:
-            InvalidEncoding: it is not whole.
+            InvalidEncoding: the body is incomplete.
         """
         if not self.done:
             raise InvalidEncoding("truncated")
@@ -82,10 +83,10 @@ class BodyValidator(ABC):
 
     @abstractmethod
     def _parse(self) -> ParserSteps:
-        """The parts of the body, in order."""
+        """Parse the fields of the body, in order."""
 
     def _parse_messages(self, most: int) -> ParserSteps:
-        """Messages (``wire.MAIL``), which go on."""
+        """Parse messages (``wire.MAIL``), which pass."""
         written = yield 2
         count = int.from_bytes(written, "big")
         if count > most:
@@ -119,7 +120,7 @@ class BodyValidator(ABC):
 
 
 class ExchangeValidator(BodyValidator):
-    """For a ``wire.Exchange``, all of which goes on."""
+    """Validator of a ``wire.Exchange``, all of which passes."""
 
     def _parse(self) -> ParserSteps:
         self._passed += yield SESSION_ID_BYTES
@@ -127,15 +128,15 @@ class ExchangeValidator(BodyValidator):
 
 
 class AnswerValidator(BodyValidator):
-    """For a ``wire.Answer``, of which the messages go on: a ``wire.Mail``."""
+    """Validator of a ``wire.Answer``, of which the messages pass: a ``wire.MessageBatch``."""
 
     def __init__(self, check: HeaderCheck, most: int) -> None:
         """
         Args:
-            most: messages that there may be.
+            most: largest number of messages.
         """
         self.open = True
-        """What it says; until it has said so, nothing is over."""
+        """Field ``open`` of the answer; True until it has arrived."""
         self._most = most
         super().__init__(check)
 
@@ -147,8 +148,8 @@ class AnswerValidator(BodyValidator):
         yield from self._parse_optional(wire.MAX_HALF_BYTES)
 
     def _parse_optional(self, limit: int | None) -> ParserSteps:
-        """A value that does not go on, or None: 32 bytes, or at most ``limit`` behind their
-        number."""
+        """Parse an optional value, which does not pass: 32 bytes, or with a limit at most so many
+        after their length."""
         flag = (yield 1)[0]
         if flag > 1:
             raise InvalidEncoding(f"presence flag {flag}")

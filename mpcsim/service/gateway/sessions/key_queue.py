@@ -1,6 +1,7 @@
-"""So many at a time, and a bounded queue for those who would rather wait.
+"""Bounded FIFO queue for places: a keyed semaphore with a capacity and a longest wait.
 
-Of one key, one session at a time; of all keys that are being made, as many as the gateway is told.
+The gateway has three: to sign with a key (one session), to make a key of a user and curve (one),
+and to make any key (as many as ``--making-limit`` says).
 """
 
 from __future__ import annotations
@@ -12,54 +13,56 @@ from contextlib import asynccontextmanager
 
 
 class KeyQueue:
-    """So many holders a key; others wait in order, or with a capacity of 0 are refused at once."""
+    """Keyed semaphore; requests beyond it wait in order, or with a capacity of 0 are refused."""
 
     def __init__(self, capacity: int, max_wait_s: float, slots: float = 1) -> None:
-        """No key is taken.
-
+        """
         Args:
-            capacity: how many may wait for one key.
-            patience_s: how long one waits at most.
-            places: how many may hold one key at a time.
+            capacity: requests that may wait for one key.
+            max_wait_s: longest wait.
+            slots: holders of one key at a time.
         """
         self.capacity = capacity
         self.max_wait_s = max_wait_s
         self.slots = slots
-        self._held: Counter[Hashable] = Counter()
+        self._holders: Counter[Hashable] = Counter()
         self.listener: Callable[[Hashable, bool], None] | None = None
-        """Hears which key is taken (True) and given up (False)."""
+        """Callback for each key that is taken (True) or given up (False)."""
         self._waiters: dict[Hashable, deque[asyncio.Future[None]]] = {}
-        """Who waits, for every key that is held."""
+        """Waiting requests of every key that is held."""
 
     def is_taken(self, key: Hashable) -> bool:
-        """Whether somebody holds the key."""
+        """Return whether a key is held."""
         return key in self._waiters
 
     @property
-    def held(self) -> int:
-        """How many places are taken, of all keys together."""
-        return sum(list(self._held.values()))
+    def holder_count(self) -> int:
+        """Number of holders, of all keys together."""
+        return sum(list(self._holders.values()))
 
     @property
-    def waiting(self) -> int:
-        """How many wait for one."""
+    def waiting_count(self) -> int:
+        """Number of waiting requests, for all keys together."""
         return sum(map(len, list(self._waiters.values())))
 
     async def acquire(
         self, key: Hashable, wait_for_disconnect: Callable[[], Awaitable[None]] | None = None
     ) -> Callable[[], None]:
-        """Wait for the key; returns what gives it up (calling it twice does no harm).
+        """Wait for a key.
 
         Args:
-            gone: returns once nobody wants the key any more.
+            wait_for_disconnect: awaitable that ends when the caller does not want the key any more.
+
+        Returns:
+            Callback that gives the key up; a second call does nothing.
 
         Raises:
-            TimeoutError: others hold it, and the queue is full or moves too slowly, or nobody
-                wants it any more.
+            TimeoutError: the key is held, and the queue is full or moves too slowly, or the caller
+                has disconnected.
         """
         waiters = self._waiters.setdefault(key, deque())
-        if self._held[key] < self.slots:
-            self._held[key] += 1
+        if self._holders[key] < self.slots:
+            self._holders[key] += 1
         else:
             if len(waiters) >= self.capacity:
                 raise TimeoutError
@@ -73,7 +76,7 @@ class KeyQueue:
                     await waiter
             except BaseException:
                 if waiter.done() and not waiter.cancelled():
-                    self._hand_on(key)  # it had just become ours
+                    self._hand_on(key)  # granted just before the wait ended
                 elif waiter in waiters:
                     waiters.remove(waiter)
                 raise
@@ -100,16 +103,16 @@ class KeyQueue:
             if not waiter.done():
                 waiter.set_result(None)
                 return
-        self._held[key] -= 1
-        if not self._held[key]:
-            del self._held[key], self._waiters[key]
+        self._holders[key] -= 1
+        if not self._holders[key]:
+            del self._holders[key], self._waiters[key]
 
 
 @asynccontextmanager
 async def _until_disconnect(
     patience: asyncio.Timeout, wait_for_disconnect: Callable[[], Awaitable[None]] | None
 ) -> AsyncIterator[None]:
-    """Patience ends as soon as somebody has gone."""
+    """End a timeout early when the caller disconnects."""
     if wait_for_disconnect is None:
         yield
         return

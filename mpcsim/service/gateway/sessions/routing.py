@@ -1,8 +1,8 @@
-"""Messages of the protocols, carried between the client and the MPC nodes.
+"""Routing of protocol messages between the client and the MPC nodes.
 
-The gateway reads nothing but their headers. Each request of a node is carried on, wave after wave,
-until nothing is under way between the MPC nodes, so that a node sees as few round trips as the
-protocol allows.
+The gateway reads the headers of envelopes only. Within one request of the client it delivers
+messages between the MPC nodes again and again, until none is under way, so that the client has as
+few round trips as the protocol allows.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from mpcsim.carrier import Carrier
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
+from mpcsim.link_transport import LinkTransport
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import (
     BAD_REQUEST,
@@ -23,44 +23,45 @@ from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
+    may_owe_suspension,
     no_such_session,
-    owes,
-    timed_out,
-    unintelligible,
+    node_timed_out,
+    unintelligible_reply,
 )
-from mpcsim.service.gateway.links.links import Link, answered
+from mpcsim.service.gateway.links.links import Link, decode_answer
 from mpcsim.service.gateway.sessions.sessions import CallerContext, Session, Sessions
 from mpcsim.service.rpc import wire
-from mpcsim.service.web.threads import all_of
+from mpcsim.service.web.threads import gather_all
 
 LOG = logging.getLogger(__name__)
 
 MAX_DELIVERIES: Final = 16
-"""Deliveries between the MPC nodes within one request; honest protocols need at most 4."""
+"""Most deliveries between the MPC nodes within one request; honest protocols need 4."""
 MAX_MESSAGES_OF_NODE: Final = wire.MAX_MESSAGES // len(MPC_NODES)
-"""Messages of one MPC node within one request: a reply has room for all there are."""
+"""Largest number of messages of one MPC node within one request, so that a reply holds all."""
 
 Opening = Callable[[PartyId, tuple[bytes, ...]], Awaitable[bytes]]
-"""Opens a session at an MPC node, with the first messages that go there."""
+"""Function that opens a session at an MPC node, with the first messages that go there."""
 RoutingResult = tuple[tuple[bytes, ...], dict[PartyId, wire.Answer]]
-"""The client's mail, and what MPC nodes answered when the session was opened."""
+"""Messages for the client, and the MPC nodes' answers if the session was opened."""
 RoutedMessage = tuple[Envelope, bytes]
-"""A message with its header read."""
+"""Envelope (its header), and its bytes."""
 
 
 class MessageRouter:
-    """Carries messages."""
+    """Routes messages of open sessions."""
 
     def __init__(
         self,
         sessions: Sessions,
         links: Mapping[PartyId, Link],
-        carrier: Carrier,
+        carrier: LinkTransport,
         on_node_abort: Callable[[PartyId], Awaitable[None]],
     ) -> None:
         """
         Args:
-            on_node_abort: told of an MPC node that has aborted a signature, before the client is.
+            on_node_abort: called when an MPC node has aborted a signature, before the client hears
+                of it.
         """
         self._on_node_abort = on_node_abort
         self._sessions = sessions
@@ -74,14 +75,14 @@ class MessageRouter:
         messages: Sequence[bytes],
         opening: Opening | None = None,
     ) -> RoutingResult:
-        """Carry a client's messages, and what they lead to, until none is under way between MPC
-        nodes.
+        """Route a client's messages, and those that follow from them, until none is under way
+        between MPC nodes.
 
         Args:
-            opening: for the first request of a session.
+            opening: opens the session; given for its first request.
 
         Raises:
-            Refused: the session is off.
+            Refused: the session has been cancelled.
         """
         async with self._sessions.serve_in_turn(session):
             try:
@@ -94,12 +95,12 @@ class MessageRouter:
                 await self._sessions.cancel([session])
                 raise
             if not self._sessions.is_open(session):
-                # It has expired, or its key was suspended. Another one may have its turn by now:
-                # what the client has not heard yet it must not hear of both.
+                # The session expired, or its key was suspended. Another session may have the place
+                # by now: the client must not get unread messages of both.
                 await self._sessions.cancel([session])
                 raise no_such_session()
             if any(envelope.kind == ABORT_KIND for envelope, _ in sent):
-                # The client will not go on, whoever else would.
+                # The client will not continue, whatever the nodes say.
                 await self._sessions.cancel([session])
             elif not session.open_nodes:
                 self._sessions.end(session)
@@ -115,7 +116,7 @@ class MessageRouter:
         under_way = sent
         mail: list[RoutedMessage] = []
         begun: dict[PartyId, wire.Answer] = {}
-        said: Counter[PartyId] = Counter()
+        message_counts: Counter[PartyId] = Counter()
         for _ in range(MAX_DELIVERIES):
             outboxes: dict[PartyId, list[RoutedMessage]] = {}
             for envelope, data in under_way:
@@ -129,23 +130,23 @@ class MessageRouter:
             if not receivers:
                 break
             try:
-                answers = await all_of(
+                answers = await gather_all(
                     [
                         self._deliver(caller, session, party, outboxes.get(party, []), opening)
                         for party in receivers
                     ]
                 )
             except NodeFailed as failed:
-                if not session.makes_key and owes(failed):
+                if not session.makes_key and may_owe_suspension(failed):
                     await self._on_node_abort(failed.party)
                 raise
             under_way = []
             for party, answer in zip(receivers, answers, strict=True):
                 read = _read_headers_from_node(session, party, answer.messages)
-                said[party] += len(read)
-                if said[party] > MAX_MESSAGES_OF_NODE:
-                    LOG.error("the %s says more than any protocol has it say", ROLES[party])
-                    raise unintelligible(party)
+                message_counts[party] += len(read)
+                if message_counts[party] > MAX_MESSAGES_OF_NODE:
+                    LOG.error("the %s sends more messages than any protocol has", ROLES[party])
+                    raise unintelligible_reply(party)
                 under_way += read
                 if not session.makes_key and any(e.kind == ABORT_KIND for e, _ in read):
                     await self._on_node_abort(party)
@@ -169,7 +170,7 @@ class MessageRouter:
             async with asyncio.timeout(link.timeout_s):
                 messages = await self._carrier.apply_faults(outbox)
         except TimeoutError:
-            raise timed_out(party) from None
+            raise node_timed_out(party) from None
         try:
             if opening is None:
                 request = wire.Exchange(session.session_id, messages)
@@ -183,31 +184,31 @@ class MessageRouter:
             if never_had_it or not isinstance(refused, LinkFailed):
                 session.open_nodes.discard(party)
             raise
-        return answered(wire.Answer, party, reply)
+        return decode_answer(wire.Answer, party, reply)
 
 
 def _read_headers_from_node(
     session: Session, party: PartyId, messages: Sequence[bytes]
 ) -> list[RoutedMessage]:
-    """What an MPC node says, as ``_read_headers``.
+    """Read the headers of an MPC node's messages, like ``_read_headers``.
 
     Raises:
-        LinkFailed: it is not; the client has no part in that.
+        LinkFailed: one is wrong, for which the client is not to blame.
     """
     try:
         return _read_headers(session, party, messages)
     except Refused as refused:
         LOG.error("the %s's %s", ROLES[party], refused)
-        raise unintelligible(party) from None
+        raise unintelligible_reply(party) from None
 
 
 def _read_headers(
     session: Session, source: PartyId, messages: Sequence[bytes]
 ) -> list[RoutedMessage]:
-    """Messages with their headers read: of this session, from this sender, to one of its parties.
+    """Read the headers of messages, and check each (``check_header``).
 
     Raises:
-        Refused: one is not.
+        Refused: one is wrong.
     """
     found = []
     for data in messages:
@@ -221,7 +222,7 @@ def _read_headers(
 
 
 def check_header(session: Session, source: PartyId, envelope: Envelope) -> None:
-    """Is a message of this session, from this sender, to one of its parties?
+    """Check that a message is of this session, from this sender, and to another of its parties.
 
     Raises:
         Refused: it is not.

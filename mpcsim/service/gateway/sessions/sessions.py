@@ -1,7 +1,50 @@
-"""Sessions between a client and the MPC nodes: the gateway's books of them.
+"""Life cycle of a session between a client and one or both MPC nodes.
 
-Who may have one when, whose it is, when it ends, and who must hear of that. What travels in them is
-carried by ``routing``; what comes of those that make a key is decided by ``activation``.
+A session is one run of a protocol: a signature, a batch of presignatures (one MPC node), a key
+generation or a recovery (both). It lives in memory at every participant.
+
+Participants
+    C      a client: the REST node's party, while it serves a call
+    X, Y   the MPC nodes that take part, each with a table of sessions and a durable store
+    G      the gateway: gives out places, routes envelopes, ends what nobody continues
+
+Messages in order; [...] is durable at the sender before the message leaves
+    1   C -> G       generate, recover or sign. The session id is the public key of a fresh pair;
+                     with the other half C signs every later call of the session
+    2   G            waits for the session's place: (user, curve) to make a key, then a slot of all
+                     users; (MPC node, key) to sign. Then the session is open
+    3   G -> X, Y    close of sessions that the node could not be told of; then the opening
+    4   X, Y -> G    [for a key: begun, in the log of events; the epoch, before anything is revealed
+                     in it; the prepared share; what an abort demands] envelopes; open or done
+    5   G            routes envelopes between the nodes until none is under way (``routing``)
+    6   G -> C       the envelopes for C
+    7   C -> G       exchange(envelopes); 3 to 6 again, without the opening
+  the end, whichever comes first
+    a   signing: X is done and C has made its last request
+    b   key creation: activate (``activation.decision``); its votes outlive the session
+    c   otherwise G cancels, and sends close to X, Y: [the prepared share deleted]. Causes: an abort
+        or error; the lifetime is over (also at X, Y, by their own clocks); C is silent for
+        ``LEASE_S`` and another session waits for the place; the key is suspended; C's access token
+        has expired
+
+Invariants
+    L1  At most one session signs with a key at an MPC node, and at most one makes a key for a
+        (user, curve). G queues or refuses the next. Whatever G does, X refuses a second signing
+        session and a second recovery of a key; of two generations at most one comes into force.
+    L2  Nothing is resumed: a participant that restarts has no sessions, and an id is used once.
+    L3  A session continues only for the holder of its key pair: a token alone does not enter it.
+    L4  A signing session keeps its place until C has made its last request, whatever X says: by
+        then C has checked what a cheating X could otherwise guess at in a parallel session.
+
+Crashes
+    C        silent: its session ends by lease or lifetime
+    G        its next start sends reset: X and Y end all sessions (``introduction``)
+    X or Y   prepared shares are deleted at its start; G is answered "no such session", and cancels
+    close is lost   G repeats it before the next session of the key at that node (3)
+
+Where: places and ends here, queues in ``key_queue``; the nodes' side in ``mpc_node.sessions``.
+Checked by: ``tests/service/gateway``: ``test_sessions``, ``test_key_creation_limit``,
+``test_verbs``; ``tests/service/mpc_node/test_node``; killed processes in ``tests/campaign``.
 """
 
 from __future__ import annotations
@@ -29,62 +72,62 @@ from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
-    busy,
-    named_otherwise,
+    idempotency_key_reused,
+    key_busy,
     no_such_session,
-    too_many_makings,
+    too_many_key_creations,
 )
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, Times
 from mpcsim.service.gateway.registry import NamedCall
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.session_keys import is_call_proven
+from mpcsim.service.rpc.session_keys import is_body_proven
 from mpcsim.service.rpc.tokens import Claims
 from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
-from mpcsim.service.web.entries import note
-from mpcsim.service.web.idempotency import Name
-from mpcsim.service.web.threads import all_of
+from mpcsim.service.web.idempotency import CallName
+from mpcsim.service.web.request_records import annotate_request
+from mpcsim.service.web.threads import gather_all
 
 LEASE_S: Final = 5.0
-"""How long a session's caller may be silent before the key's next caller takes its place."""
+"""Time for which a session's caller may be silent before the next session takes its place."""
 MAKING_QUEUE: Final = 100
-"""How many may wait to have a key made, where there is a limit: each holds a connection."""
+"""Requests that may wait for a slot to make a key, where slots are limited; each holds a
+connection."""
 MAKING_WAIT_S: Final = 10.0
-"""How long they wait at most: a node gives up after 30 s, and making a key takes some of them."""
+"""Longest time that they wait: a REST node gives up after 30 s, and making a key takes some."""
 SIGNING_REQUESTS: Final = {"secp256k1": 2, "ed25519": 1}
-"""Of the client in a signing session. It has looked at what can be guessed from when it makes the
-last one; until then the key's turn is not over, whatever the MPC node says."""
+"""Client's requests in a signing session, by curve (L4)."""
 CANCEL_WAIT_S: Final = 1.0
-"""How long a request waits for the MPC nodes to hear that a session is off."""
+"""Longest time that a request waits until the MPC nodes have closed a cancelled session."""
 
 
 @dataclass(frozen=True)
 class CallerContext:
-    """Who asks, and where the time goes."""
+    """Context of one request: the caller's claims and proof, and its measured times."""
 
     claims: Claims
     times: Times = field(default_factory=Times)
     wait_for_disconnect: Callable[[], Awaitable[None]] | None = None
-    """Returns once nobody waits for the answer, where that can be told."""
-    name: Name | None = None
-    """Of a call that makes a key, if it has one."""
+    """Awaitable that ends when the caller disconnects; None: that cannot be told."""
+    name: CallName | None = None
+    """Idempotency key of a call that makes a key, if it has one."""
     is_password_guess: bool = True
     """Whether a vault is opened to try a password."""
     proof: str | None = field(default=None, repr=False)
-    """That the caller has opened the session which the call is of (``session_keys``)."""
+    """Signature with the session's key pair (``session_keys``, L3)."""
 
     def check_session(self, session_id: bytes, verb: str, body: bytes) -> None:
-        """See that a call of a session comes from whoever has opened it.
+        """Check that a call of a session comes from the client that opened it (L3).
 
         Raises:
-            Refused: it does not; the session, if there is one, is not the caller's.
+            Refused: it does not; or there is no such session.
         """
-        if not is_call_proven(session_id, verb, body, self.proof):
+        if not is_body_proven(session_id, verb, body, self.proof):
             raise no_such_session()
 
     def named_call(self, curve: str) -> NamedCall | None:
-        """The call that the name is of."""
+        """Return the named call that this request is part of, if it has a name."""
         if self.name is None:
             return None
         return NamedCall(self.name.text, self.claims.user_id, self.name.verb, curve)
@@ -92,7 +135,7 @@ class CallerContext:
 
 @dataclass
 class Session:
-    """A session as the gateway sees it."""
+    """Open session in the gateway's table."""
 
     session_id: bytes
     user_id: str
@@ -101,34 +144,34 @@ class Session:
     """MPC nodes that take part."""
     expires_at: float
     key_id: str | None
-    """The key it acts on or replaces; None while it generates one."""
+    """Epoch that it signs with or replaces; None while it generates a key."""
     makes_key: bool
-    """It makes a key, in steps that take tens of milliseconds."""
+    """Whether it generates or recovers a key."""
     place: Hashable
-    """What the session has to itself while it is open."""
+    """Place that the session holds alone while it is open (2)."""
     release_place: Callable[[], None]
-    """Gives up the place."""
+    """Callback that gives up the place."""
     last_served_at: float
-    """When the caller's last request was answered."""
+    """Time at which the caller's last request was answered, in monotonic seconds."""
     requests_to_come: int
-    """Requests that the caller has yet to make before the MPC nodes may end it."""
+    """Requests that the caller has yet to make before an MPC node may end it (L4)."""
     named_call: NamedCall | None = None
-    """The call that it is part of, if that has a name."""
+    """Named call that it is part of, if any."""
     requests_in_progress: int = 0
     """Requests of the caller that are not answered yet."""
     open_nodes: set[PartyId] = field(default_factory=set)
-    """MPC nodes that may have it in their books."""
+    """MPC nodes that may have the session open."""
     expiry: asyncio.TimerHandle | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def scope(self, verb: str) -> Scope:
-        """Of a request about it."""
+        """Return the scope of a request to an MPC node about this session."""
         key_id = None if self.key_id is None else bytes.fromhex(self.key_id)
         return Scope(verb, self.user_id, key_id, self.session_id)
 
 
 class Sessions:
-    """The open sessions."""
+    """Table of open sessions, with the queues for their places."""
 
     def __init__(
         self,
@@ -143,17 +186,17 @@ class Sessions:
         making_queue: int = MAKING_QUEUE,
         making_wait_s: float = MAKING_WAIT_S,
     ) -> None:
-        """No session.
-
+        """
         Args:
             links: to the operator and the institution.
             clock: monotonic seconds, for the expiry of sessions.
             queue: signing requests that may wait for one key at one MPC node; with 0 a second
                 request is refused at once.
-            signing_s: how long a signing session may take; ``making_s``: the others.
-            lease_s: how long a session's caller may be silent before another takes its place.
+            signing_s: lifetime of a signing session; ``making_s``: of the others.
+            lease_s: time for which a session's caller may be silent before another session takes
+                its place.
             making_limit: sessions of all users that may make keys at a time; 0: no limit.
-            making_queue: how many more may wait for that, in order; ``making_wait_s``: how long.
+            making_queue: requests that may wait for that, in order; ``making_wait_s``: how long.
         """
         self._links = links
         self._clock = clock
@@ -161,38 +204,38 @@ class Sessions:
         self._signing_s = signing_s
         self._making_s = making_s
         self._lease_s = lease_s
-        # Whoever waits for a client that is lost is to see its session end.
+        # A waiting request outlasts the session of a client that is lost.
         self._signing = KeyQueue(queue, signing_s + CANCEL_WAIT_S)
         self._making = KeyQueue(0, 0.0)
         self._key_creation_slots = KeyQueue(making_queue, making_wait_s, making_limit or math.inf)
         self._close_later: dict[tuple[PartyId, str], list[Session]] = {}
-        """By MPC node and key: sessions that are off though the node could not be told."""
+        """Cancelled sessions that a node could not be told of, by MPC node and key (3)."""
         self._background: set[asyncio.Task[None]] = set()
 
     @property
     def queues(self) -> Mapping[str, KeyQueue]:
-        """Who has which key to themselves, by what they do with it."""
+        """Queues for places, by what is done with the key."""
         return {"signing": self._signing, "making": self._making}
 
     @property
     def key_creation_slots(self) -> KeyQueue:
-        """Whose turn it is to make a key, any key."""
+        """Queue for slots to make a key, of all users together."""
         return self._key_creation_slots
 
     @property
-    def open(self) -> Collection[Session]:
-        """All of them, as they are now."""
+    def open_sessions(self) -> Collection[Session]:
+        """Sessions that are open now."""
         return list(self._sessions.values())
 
     def of_key(self, key_id: str) -> list[Session]:
-        """Those that act on a key, or replace it."""
+        """Return the sessions that sign with a key, or replace it."""
         return [session for session in self._sessions.values() if session.key_id == key_id]
 
     def is_open(self, session: Session) -> bool:
-        """Whether it is still in the books."""
+        """Return whether a session has not ended."""
         return self._sessions.get(session.session_id) is session
 
-    # ------------------------------------------------------------------ they begin
+    # ------------------------------------------------------------------ begin
 
     async def begin(
         self,
@@ -203,14 +246,15 @@ class Sessions:
         key_id: str | None = None,
         nodes: tuple[PartyId, ...] = MPC_NODES,
     ) -> Session:
-        """Enter a session in the books, once it has its key.
+        """Open a session, once it has its place (2).
 
-        Of makings, generations and recoveries, there is one for a user and curve, and of all of
-        them as many as the limit says; of signing sessions, one for a key at an MPC node.
+        Args:
+            what: kind of session: GENERATION, RECOVERY or SIGNING.
+            key_id: the key to sign with or recover.
 
         Raises:
-            Refused: another session has the place, and its caller is not silent; or so many keys
-                are being made that this one would have to wait for too long.
+            Refused: another session has the place, and its caller is not silent; or too many keys
+                are being made.
         """
         await self._expire()
         user_id, makes_key = caller.claims.user_id, what != SIGNING
@@ -238,17 +282,17 @@ class Sessions:
             named_call=caller.named_call(curve),
         )
         self._sessions[session_id] = session
-        note(key_id=key_id, session_id=session_id)
-        # Those who wait for the key must not depend on the next request coming by.
+        annotate_request(key_id=key_id, session_id=session_id)
+        # Requests that wait for the place must not depend on a later request to expire this one.
         session.expiry = asyncio.get_running_loop().call_later(
             lifetime_s, self.start_cancelling, session
         )
         return session
 
-    # ------------------------------------------------------------------ who holds a key
+    # ------------------------------------------------------------------ places
 
     async def _take(self, queue: KeyQueue, place: Hashable, what: str) -> Callable[[], None]:
-        """Take the key, from a caller who is silent if need be; returns what gives it up."""
+        """Take a place, from a silent caller if need be; return the callback that gives it up."""
         holder = self._holder(queue, place)
         if holder is not None and self._lease_left(holder) <= 0:
             await self.cancel([holder])
@@ -265,19 +309,19 @@ class Sessions:
                 relief.cancel()
 
     def _busy(self, queue: KeyQueue, place: Hashable, what: str) -> Refused:
-        """A place is taken, and will be for as long as its caller is not silent."""
+        """Return the refusal for a place that is taken, with the time until its lease ends."""
         holder = self._holder(queue, place)
         left = self._lease_left(holder) if holder is not None else 0.0
-        return busy(what, max(1, math.ceil(left)))
+        return key_busy(what, max(1, math.ceil(left)))
 
     def check_key_is_free(self, user_id: str, curve: str, what: str) -> None:
-        """See that no key of a user and curve is being made, but for one whose caller is silent.
+        """Check that no session makes a key of a user and curve, but for one with a silent caller.
 
         Args:
-            what: is to be made.
+            what: kind of session, for the error text.
 
         Raises:
-            Refused: one is.
+            Refused: one does.
         """
         place = user_id, curve
         if self._making.is_taken(place):
@@ -286,7 +330,7 @@ class Sessions:
                 raise self._busy(self._making, place, what)
 
     def check_no_other_call(self, named_call: NamedCall) -> None:
-        """See that no session is part of another call of the same user and name.
+        """Check that no open session is part of another call of the same user and name.
 
         Raises:
             Refused: one is.
@@ -299,21 +343,21 @@ class Sessions:
             ):
                 continue
             if other != named_call:
-                raise named_otherwise()
+                raise idempotency_key_reused()
 
     async def _wait_for_slot(
         self, caller: CallerContext, release_place: Callable[[], None]
     ) -> Callable[[], None]:
-        """Wait until so few keys are being made that another may.
+        """Wait for a slot to make a key, of all users together.
 
-        The key itself is taken already: whoever waits keeps others of the same user from waiting
-        for the same, and nothing changes about the key meanwhile. Signing waits for none of this.
+        The place is held meanwhile, so that a user waits with one request a key, and the key does
+        not change. Signing needs no slot.
 
         Args:
-            leave: gives up the key.
+            release_place: gives up the place.
 
         Returns:
-            What gives up both.
+            Callback that gives up both.
         """
         key_creation_slots = self._key_creation_slots
         try:
@@ -321,7 +365,9 @@ class Sessions:
         except BaseException as error:
             release_place()
             if isinstance(error, TimeoutError):
-                raise too_many_makings(max(1, math.ceil(key_creation_slots.max_wait_s))) from None
+                raise too_many_key_creations(
+                    max(1, math.ceil(key_creation_slots.max_wait_s))
+                ) from None
             raise
 
         def release_both() -> None:
@@ -331,11 +377,11 @@ class Sessions:
         return release_both
 
     async def _end_silent_holder(self, queue: KeyQueue, place: Hashable) -> None:
-        """For somebody who waits for a place: end the session that has it once its caller is
-        silent for too long."""
+        """Cancel the session that has a place once its caller's lease is over; run while a request
+        waits for that place."""
         soon = min(CANCEL_WAIT_S, self._lease_s)
         while queue.is_taken(place):
-            holder = self._holder(queue, place)  # none while one is being called off
+            holder = self._holder(queue, place)  # None while one is being cancelled
             left = soon if holder is None else self._lease_left(holder)
             if holder is not None and left <= 0:
                 self.start_cancelling(holder)
@@ -343,21 +389,21 @@ class Sessions:
             await asyncio.sleep(left)
 
     def _holder(self, queue: KeyQueue, place: Hashable) -> Session | None:
-        """The session that has a place."""
+        """Return the session that has a place."""
         if not queue.is_taken(place):
             return None
         return next((s for s in self._sessions.values() if s.place == place), None)
 
     def _lease_left(self, session: Session) -> float:
-        """Seconds after which others may take the session's place."""
+        """Return the seconds after which another session may take the place."""
         if session.requests_in_progress:
             return self._lease_s
         return session.last_served_at + self._lease_s - self._clock()
 
-    # ------------------------------------------------------------------ they go on
+    # ------------------------------------------------------------------ continue
 
     async def find(self, claims: Claims, session_id: bytes) -> Session:
-        """One of the caller's; with a token for one key, one that signs with it.
+        """Return an open session of the caller; with a token for one key, one that signs with it.
 
         Raises:
             Refused: there is none of this id.
@@ -368,13 +414,12 @@ class Sessions:
             raise no_such_session()
         if claims.key_id is not None and (session.makes_key or session.key_id != claims.key_id):
             raise no_such_session()
-        note(key_id=session.key_id, session_id=session_id)
+        annotate_request(key_id=session.key_id, session_id=session_id)
         return session
 
     @asynccontextmanager
     async def serve_in_turn(self, session: Session) -> AsyncIterator[None]:
-        """Serve requests of a session's caller one at a time; in the meantime the caller is not
-        silent.
+        """Serve requests of a session's caller one at a time; meanwhile its lease does not run out.
 
         Raises:
             Refused: the session has ended while this one waited.
@@ -390,10 +435,10 @@ class Sessions:
             session.requests_in_progress -= 1
             session.last_served_at = self._clock()
 
-    # ------------------------------------------------------------------ they end
+    # ------------------------------------------------------------------ end
 
     def end(self, session: Session) -> None:
-        """Strike a session out of the books; its key is free."""
+        """Remove a session; its place is free."""
         if self.is_open(session):
             del self._sessions[session.session_id]
         if session.expiry is not None:
@@ -401,49 +446,49 @@ class Sessions:
         session.release_place()
 
     def start_cancelling(self, session: Session) -> asyncio.Task[None]:
-        """End a session before its time; nobody has to wait for it."""
+        """Cancel a session in the background."""
         return self._start(self._cancel(session))
 
     async def _cancel(self, session: Session) -> None:
-        """Tell the MPC nodes first, if they can be reached, so that whoever has the key next does
-        not find them busy."""
+        """Close a session at the MPC nodes first, if they can be reached, then free its place: the
+        next session must not find them busy."""
         if self.is_open(session):
             del self._sessions[session.session_id]
         try:
-            await all_of([self._close(party, session) for party in session.open_nodes])
+            await gather_all([self._close(party, session) for party in session.open_nodes])
         finally:
             self.end(session)
 
     async def _close(self, party: PartyId, session: Session) -> None:
-        """Tell an MPC node that a session is off; remember if it cannot be told."""
+        """Close a session at an MPC node, or note that it is to be closed later (3)."""
         try:
             await self._close_at(party, session)
         except LinkFailed:
             if session.key_id is not None:
                 self._close_later.setdefault((party, session.key_id), []).append(session)
         except NodeFailed:
-            pass  # It cannot drop a prepared share now, and has said so; settling will.
+            pass  # the node could not delete a prepared share now; its next sweep does
 
     async def _close_at(self, party: PartyId, session: Session) -> None:
         body = wire.Close(session.session_id)
         await self._links[party].call(session.scope("close"), body, Times())
 
     async def close_pending(self, party: PartyId, key_id: str | None) -> None:
-        """Tell an MPC node what it could not be told before, as far as it matters for a key."""
+        """Close sessions of a key at an MPC node that could not be told of before (3)."""
         if key_id is not None and (old := self._close_later.pop((party, key_id), None)):
             try:
-                await all_of([self._close_at(party, session) for session in old])
+                await gather_all([self._close_at(party, session) for session in old])
             except LinkFailed:
                 self._close_later[party, key_id] = old
                 raise
 
     async def cancel(self, sessions: Sequence[Session]) -> None:
-        """Call sessions off; do not wait for it for long."""
+        """Cancel sessions, and wait for that up to ``CANCEL_WAIT_S``."""
         if tasks := [self.start_cancelling(session) for session in sessions]:
             await asyncio.wait(tasks, timeout=CANCEL_WAIT_S)
 
     async def cancel_if_owned(self, user_id: str, session_id: bytes) -> None:
-        """Call off a session, if it is the user's."""
+        """Cancel a session, if it is the user's."""
         session = self._sessions.get(session_id)
         if session is not None and session.user_id == user_id:
             await self.cancel([session])
@@ -451,13 +496,13 @@ class Sessions:
     async def _expire(self) -> None:
         now = self._clock()
         for at, old in list(self._close_later.items()):
-            # A node may have entered them in its books a little later than we did.
+            # A node may have begun them a little later than the gateway did.
             if max(session.expires_at for session in old) + LINK_TIMEOUT_S <= now:
                 del self._close_later[at]
         await self.cancel([s for s in self._sessions.values() if s.expires_at <= now])
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Work that goes on whoever waits for it; the event loop itself would not hold on to it."""
+        """Start a task that outlives its caller, and keep a reference to it."""
         task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)

@@ -1,26 +1,25 @@
-"""Messages that go on while they come: ``exchange`` in sessions with one MPC node.
+"""Forwarding of messages while their bytes arrive: ``exchange`` in sessions with one MPC node.
 
-What is stored first, however the gateway is set: everything else (``open``, ``generate``,
-``recover``, ``sign``, ``presigned``, ``activate``; exchanges with both MPC nodes), and everything
-while faults are in force on the links. So is a body that comes slowly, or that is none: its request
-to the MPC node is broken off, which acts on whole bodies only, and the body is dealt with as if
-nothing had been sent on (``MessageRouter.route``). Callers are told the same as by a gateway that
-stores.
+Everything else is stored first and then forwarded (``MessageRouter.route``), however the gateway is
+set: other verbs, exchanges with both MPC nodes, and all messages while faults are in force on the
+links. So is a body that arrives slowly or turns out malformed: its request to the MPC node, which
+acts on whole bodies only, is broken off, and the body is handled as if nothing had been forwarded.
+Callers get the same answers either way.
 
-Each envelope's header is checked before anything of that envelope goes on, either way. What cannot
-be known before the first byte:
+The header of an envelope is checked before any byte of it is forwarded (``body_validation``). What
+cannot be known before the first byte is checked later:
 
-* A session must be open whenever something goes to the client, and once more at the end, when the
-  last byte goes; that byte is kept back until the MPC node's whole answer has been looked at and
-  the books say what follows from it.
-* What goes wrong before the reply has begun is told as ever. After that the reply breaks off, as if
-  the connection had.
-* The caller has opened the session (``session_keys``), whose proof is of the whole body: the last
-  byte goes on once it has been checked.
-* The session is the caller's (its lease does not run out) from when its first bytes are here, for
-  as long as the body may take; should it end all the same, nothing more of the body goes on.
-* An answer that begins before the request has ended is none.
-* ``Server-Timing`` says what was spent until the reply began.
+* The session must be open whenever bytes go to the client, and once more at the end: the last byte
+  is held back until the MPC node's whole answer has been validated and the table of sessions is up
+  to date.
+* An error before the reply has begun is answered as usual. After that, the reply breaks off like a
+  lost connection.
+* The caller's proof that it opened the session (``session_keys``) covers the whole body: the last
+  byte is forwarded once the proof has been checked.
+* The caller's lease does not run out from the body's first bytes on. Should the session end all the
+  same, nothing more of the body is forwarded.
+* An answer that begins before the request has ended counts as malformed.
+* ``Server-Timing`` covers the time until the reply began.
 
 The MPC node's answer is read as fast as it comes, however slowly the caller takes it.
 """
@@ -35,64 +34,64 @@ from typing import Final
 
 from starlette.requests import ClientDisconnect
 
-from mpcsim.carrier import Carrier, Pieces
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import CLIENT, ROLES, SESSION_ID_BYTES, PartyId
+from mpcsim.link_transport import LinkTransport, Pieces
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
+    may_owe_suspension,
     no_such_session,
-    owes,
-    unintelligible,
+    unintelligible_reply,
 )
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
 from mpcsim.service.gateway.sessions.routing import MAX_MESSAGES_OF_NODE, check_header
 from mpcsim.service.gateway.sessions.sessions import LEASE_S, CallerContext, Session, Sessions
 from mpcsim.service.rpc.session_keys import is_proven
-from mpcsim.service.web.http import Incoming
+from mpcsim.service.web.http import RequestBody
 
 LOG = logging.getLogger(__name__)
 
 MAX_STREAMS: Final = 128
-"""Bodies that go on as they come, at a time: each takes a connection to an MPC node for as long as
-its caller takes. Further ones are stored."""
+"""Largest number of bodies that are forwarded at a time: each holds a connection to an MPC node for
+as long as its caller takes. Further ones are stored first."""
 _HEAD_BYTES = SESSION_ID_BYTES + 2
-"""Of a ``wire.Exchange``: its session, and how many messages follow."""
+"""Length of the first fields of a ``wire.Exchange``: session id, and number of messages."""
 
 
-class _Store(Exception):
-    """The body is to be dealt with when it is whole."""
+class _StoreFirst(Exception):
+    """The body must be stored first, and handled when it is complete."""
 
 
-class _Off(Exception):
+class _SessionEnded(Exception):
     """The session has ended meanwhile."""
 
 
 class Reply:
-    """A ``wire.Mail`` on its way to a caller."""
+    """Reply (a ``wire.MessageBatch``) whose pieces are sent while they arrive."""
 
     def __init__(self) -> None:
         self._coming: asyncio.Queue[bytes | asyncio.Task[bool]] = asyncio.Queue()
         self._first = b""
 
     def put(self, piece: bytes) -> None:
-        """Something of it."""
+        """Add a piece."""
         self._coming.put_nowait(piece)
 
-    def over(self, task: asyncio.Task[bool]) -> None:
-        """Nothing more comes; the task says why."""
+    def finish(self, task: asyncio.Task[bool]) -> None:
+        """End the reply with the outcome of the task that filled it."""
         if not task.cancelled():
-            task.exception()  # seen, whether or not anybody still waits
+            task.exception()  # marks it as retrieved, whether or not the caller still waits
         self._coming.put_nowait(task)
 
-    async def begins(self) -> bool:
-        """Wait until there is something of it; False: the body is to be stored.
+    async def wait_for_first_piece(self) -> bool:
+        """Wait for the first piece, and return True; False: the body must be stored first.
 
         Raises:
-            Refused: there will be none.
+            Refused: there is no reply.
         """
         first = await self._coming.get()
         if isinstance(first, bytes):
@@ -101,10 +100,10 @@ class Reply:
         return first.result()
 
     async def pieces(self) -> Pieces:
-        """As they come.
+        """Yield the pieces as they arrive.
 
         Raises:
-            Refused: it breaks off.
+            Refused: the reply breaks off.
         """
         yield self._first
         while isinstance(piece := await self._coming.get(), bytes):
@@ -119,14 +118,14 @@ class Streaming:
         self,
         sessions: Sessions,
         links: Mapping[PartyId, Link],
-        carrier: Carrier,
+        carrier: LinkTransport,
         on_node_abort: Callable[[PartyId], Awaitable[None]],
         forwarding: str | None = None,
     ) -> None:
         """
         Args:
-            on_node_abort: as of ``MessageRouter``.
-            forwarding: ``store`` or ``stream``; None: as the carrier has it.
+            on_node_abort: as for ``MessageRouter``.
+            forwarding: ``store`` or ``stream``; None: as the carrier's network says.
         """
         self._sessions = sessions
         self._links = links
@@ -136,20 +135,20 @@ class Streaming:
         self._under_way: set[asyncio.Task[bool]] = set()
 
     @property
-    def on(self) -> bool:
-        """Whether anything goes on while it comes, for now."""
-        if self._carrier.faulty:
+    def is_enabled(self) -> bool:
+        """Whether messages are forwarded while they arrive, at present."""
+        if self._carrier.has_faults:
             return False
         return self._carrier.streams if self._forwarding is None else self._forwarding == "stream"
 
-    async def exchange(self, caller: CallerContext, body: Incoming) -> Reply | None:
-        """Carry a client's messages to its one MPC node, and back what that one says.
+    async def exchange(self, caller: CallerContext, body: RequestBody) -> Reply | None:
+        """Forward a client's messages to its one MPC node, and the answers back.
 
         Returns:
-            The reply, which has begun; None: the body is to be stored first, nothing is done yet.
+            The reply, which has begun; None: the body must be stored first, nothing is done yet.
 
         Raises:
-            Refused: the session is off.
+            Refused: the session has been cancelled.
         """
         if len(self._under_way) >= MAX_STREAMS:
             return None
@@ -157,46 +156,46 @@ class Streaming:
         if session is None:
             return None
         reply = Reply()
-        task = asyncio.create_task(self._carry(caller, session, body, reply))
+        task = asyncio.create_task(self._forward(caller, session, body, reply))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-        task.add_done_callback(reply.over)
+        task.add_done_callback(reply.finish)
         try:
-            return reply if await reply.begins() else None
+            return reply if await reply.wait_for_first_piece() else None
         except asyncio.CancelledError:
             task.cancel()
             raise
 
-    async def _session(self, caller: CallerContext, body: Incoming) -> Session | None:
-        """The session that a body is of, if it may go on while it comes."""
+    async def _session(self, caller: CallerContext, body: RequestBody) -> Session | None:
+        """Return the session that a body is of, if the body may be forwarded while it arrives."""
         try:
-            while len(body.so_far) < _HEAD_BYTES:
-                if not await body.more():
+            while len(body.received) < _HEAD_BYTES:
+                if not await body.read_more():
                     return None
-            if caller.proof is None or not any(body.so_far[SESSION_ID_BYTES:_HEAD_BYTES]):
+            if caller.proof is None or not any(body.received[SESSION_ID_BYTES:_HEAD_BYTES]):
                 return None
-            session_id = bytes(body.so_far[:SESSION_ID_BYTES])
+            session_id = bytes(body.received[:SESSION_ID_BYTES])
             session = await self._sessions.find(caller.claims, session_id)
         except (Refused, ClientDisconnect):
-            return None  # as will be seen again
+            return None  # the router meets the same error, and answers it
         return session if len(session.nodes) == 1 else None
 
-    async def _carry(
-        self, caller: CallerContext, session: Session, body: Incoming, reply: Reply
+    async def _forward(
+        self, caller: CallerContext, session: Session, body: RequestBody, reply: Reply
     ) -> bool:
-        """What ``MessageRouter.route`` does; False: it is for that to do."""
+        """Forward a body; return False if it must be stored first, for ``MessageRouter.route``."""
         (party,) = session.nodes
         async with self._sessions.serve_in_turn(session):
             if party not in session.open_nodes:
                 session.requests_to_come += 1
                 return False
             try:
-                aborts, last = await self._through(caller, session, party, body, reply)
-            except _Store:
+                aborts, last = await self._forward_through_link(caller, session, party, body, reply)
+            except _StoreFirst:
                 session.requests_to_come += 1
                 return False
-            except _Off:
-                aborts, last = False, b""  # it is not open any more
+            except _SessionEnded:
+                aborts, last = False, b""
             except asyncio.CancelledError:
                 self._sessions.start_cancelling(session)
                 raise
@@ -215,41 +214,46 @@ class Streaming:
             reply.put(last)
             return True
 
-    async def _through(
-        self, caller: CallerContext, session: Session, party: PartyId, body: Incoming, reply: Reply
+    async def _forward_through_link(
+        self,
+        caller: CallerContext,
+        session: Session,
+        party: PartyId,
+        body: RequestBody,
+        reply: Reply,
     ) -> tuple[bool, bytes]:
-        """Have the MPC node asked, and its answer given to the client but for its end.
+        """Send the body to the MPC node, and all of its answer but the last byte to the client.
 
         Returns:
-            Whether the client has aborted; the end.
+            Whether the client has aborted; the end of the answer.
 
         Raises:
             Refused: the MPC node's refusal, or it has not answered.
         """
         link = self._links[party]
-        sent: list[Envelope] = []
+        from_client: list[Envelope] = []
 
         def to_node(envelope: Envelope) -> None:
             check_header(session, CLIENT, envelope)
-            sent.append(envelope)
+            from_client.append(envelope)
 
-        said: list[Envelope] = []
+        from_node: list[Envelope] = []
 
         def to_client(envelope: Envelope) -> None:
             check_header(session, party, envelope)
-            said.append(envelope)
+            from_node.append(envelope)
 
-        def going_on() -> None:
+        def raise_if_ended() -> None:
             if not self._sessions.is_open(session):
-                raise _Off
+                raise _SessionEnded
 
         answer = AnswerValidator(to_client, MAX_MESSAGES_OF_NODE)
         kept = b""
 
         def take(piece: bytes) -> None:
             nonlocal kept
-            passed = kept + _said(party, answer.feed, piece)
-            going_on()
+            passed = kept + _validate_answer(party, answer.feed, piece)
+            raise_if_ended()
             kept = passed if answer.done else b""  # together with the last byte
             if passed and not answer.done:
                 reply.put(passed)
@@ -262,68 +266,70 @@ class Streaming:
             if not is_proven(session.session_id, "exchange", body_hash, caller.proof):
                 raise no_such_session()
 
-        upward = _checked(body, ExchangeValidator(to_node), patience_s, going_on, check_whole)
+        upward = _validated_pieces(
+            body, ExchangeValidator(to_node), patience_s, raise_if_ended, check_whole
+        )
         try:
             await link.stream(scope, upward, body.size, caller.times, take)
         except NodeFailed as failed:
-            if owes(failed):
+            if may_owe_suspension(failed):
                 await self._on_node_abort(party)
             raise
-        last = kept + _said(party, lambda _: answer.finish(), b"")
-        if any(envelope.kind == ABORT_KIND for envelope in said):
+        last = kept + _validate_answer(party, lambda _: answer.finish(), b"")
+        if any(envelope.kind == ABORT_KIND for envelope in from_node):
             await self._on_node_abort(party)
         if not answer.open and session.requests_to_come <= 0:
             session.open_nodes.discard(party)
-        return any(envelope.kind == ABORT_KIND for envelope in sent), last
+        return any(envelope.kind == ABORT_KIND for envelope in from_client), last
 
 
-async def _checked(
-    body: Incoming,
+async def _validated_pieces(
+    body: RequestBody,
     validator: ExchangeValidator,
     patience_s: float,
-    going_on: Callable[[], None],
+    raise_if_ended: Callable[[], None],
     check_whole: Callable[[bytes], None],
 ) -> Pieces:
-    """What of a body may go on, as it comes.
+    """Yield the bytes of a body that may be forwarded, as they arrive.
 
     Args:
-        going_on: raises if nothing more is to go on.
-        check_whole: raises if the last byte is not to go on, whatever came before; given SHA-256
-            of the body.
+        patience_s: time that the body may take.
+        raise_if_ended: raises if nothing more may be forwarded.
+        check_whole: raises if the last byte must not be forwarded; given SHA-256 of the body.
 
     Raises:
-        _Store: nothing more of it may, or it takes longer than that.
+        _StoreFirst: the body is malformed, or takes longer, or one of the checks has raised.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + patience_s
-    chunk, hashed = bytes(body.so_far), hashlib.sha256()
+    chunk, hashed = bytes(body.received), hashlib.sha256()
     try:
         while chunk:
             hashed.update(chunk)
             passed = validator.feed(chunk)
-            if body.complete:
+            if body.is_complete:
                 break
             if passed:
-                going_on()
+                raise_if_ended()
                 yield passed
             passed = b""
-            chunk = await body.more(max(0.0, until - loop.time()))
+            chunk = await body.read_more(max(0.0, until - loop.time()))
         last = validator.finish()
         check_whole(hashed.digest())
-        going_on()
+        raise_if_ended()
         yield passed + last
     except (InvalidEncoding, Refused, ClientDisconnect, TimeoutError) as error:
-        raise _Store from error
+        raise _StoreFirst from error
 
 
-def _said(party: PartyId, look: Callable[[bytes], bytes], piece: bytes) -> bytes:
-    """Look at what an MPC node says.
+def _validate_answer(party: PartyId, look: Callable[[bytes], bytes], piece: bytes) -> bytes:
+    """Validate a piece of an MPC node's answer.
 
     Raises:
-        LinkFailed: it is no answer of its; the client has no part in that.
+        LinkFailed: it is malformed, for which the client is not to blame.
     """
     try:
         return look(piece)
     except (InvalidEncoding, Refused) as error:
         LOG.error("the %s's answer: %s", ROLES[party], error)
-        raise unintelligible(party) from None
+        raise unintelligible_reply(party) from None

@@ -1,5 +1,5 @@
 """Agreement of the two MPC nodes: each acts on the other's signed statements, whoever carries them.
 
-``voting`` (shares come into force), ``attestations`` (suspended keys, every hour), ``testimonies``
-(a store that was restored from a backup).
+``voting`` (activation of keys), ``attestations`` (suspended keys), ``restore_reconciliation`` (a
+store that was restored from a backup: the protocol page).
 """

@@ -1,9 +1,9 @@
-"""Which keys are suspended: what this MPC node says of its own, and what the other has last said.
+"""An MPC node's side of attestation: its signed list of suspended keys, and the other node's last.
 
-Where the MPC node that signs opens the vault alone, nobody asks the other one. Instead it demands
-the other's signed statement, an hour old at most, whoever carries that. Nor does it open a vault
-once it has voted for newer shares of the key, an hour before or more: they may be in force at the
-other one, and whoever carries that may have kept it from this one.
+The protocol is on the page of ``gateway.activation.suspensions`` (steps 3' and 5'). Where this node
+opens a vault alone, nobody asks the other one; so it demands the other's statement, an hour old at
+most, whoever carries it. It also refuses if it voted for newer shares of the key an hour ago or
+earlier: they may be in force at the other node, and a carrier may have kept that from this one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from mpcsim.service.errors import (
     UNAVAILABLE,
     NodeFailed,
     Refused,
+    key_suspended,
     not_attested,
-    suspended,
-    voted_long_ago,
+    vote_unresolved,
 )
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
@@ -29,15 +29,18 @@ from mpcsim.service.rpc.statements import (
     ATTESTED_S,
     MAX_ATTESTED,
     SKEW_S,
-    Attested,
     SignedAttestation,
-    signed_by,
+    SuspensionAttestation,
+    is_signed_by,
 )
 
 
 class Attestations:
-    """One MPC node's. That a key is suspended at the other one is kept for good, when that was said
-    last in memory. Any thread may call."""
+    """Makes and accepts statements for one MPC node. Any thread may call.
+
+    That a key is suspended at the other node is stored for good; its newest statement, and the time
+    of that, are kept in memory.
+    """
 
     def __init__(
         self,
@@ -56,33 +59,33 @@ class Attestations:
         self._identity = identity
         self._peer = peer
         self._now = now
-        self._peer_statement: Attested | None = None
+        self._peer_statement: SuspensionAttestation | None = None
         self._suspended_at_peer: set[str] = set()
-        """Epochs of which the store knows that they are suspended there, if it knows them."""
+        """Epochs that have been marked in the store as suspended at the other node."""
         self._lock = threading.Lock()
 
     def make_statement(self) -> SignedAttestation:
-        """This node's statement, as of now.
+        """Return this node's statement, as of now (3').
 
         Raises:
             NodeFailed: more keys are suspended than one can name.
         """
-        at_ms = int(self._now() * 1000)  # before the look: what is suspended since is not in it
-        suspended = self._store.suspended(MAX_ATTESTED + 1)
+        at_ms = int(self._now() * 1000)  # taken before the list, so that it is never too late
+        suspended = self._store.suspended_key_ids(MAX_ATTESTED + 1)
         if len(suspended) > MAX_ATTESTED:
             text = f"the {ROLES[self._me]} has more suspended keys than it can list"
             raise NodeFailed(UNAVAILABLE, text, self._me, code=Code.BUSY)
-        statement = Attested(self._me, at_ms, tuple(map(bytes.fromhex, suspended)))
+        statement = SuspensionAttestation(self._me, at_ms, tuple(map(bytes.fromhex, suspended)))
         return SignedAttestation(statement, self._identity.sign(statement))
 
     def accept_statement(self, said: SignedAttestation) -> None:
-        """Keep the other's statement, if it is newer than the last one.
+        """Keep the other node's statement, if it is newer than the last one (5').
 
         Raises:
-            Refused: it is not the other's, or from the future.
+            Refused: it is not the other node's, or from the future.
         """
         statement, other = said.statement, self._peer.party
-        if statement.party != other or not signed_by(
+        if statement.party != other or not is_signed_by(
             self._peer.identity(), statement, said.signature
         ):
             raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
@@ -101,21 +104,21 @@ class Attestations:
                 self._peer_statement = statement
 
     def check(self, key_id: bytes) -> None:
-        """See that a key may be used, as far as the other MPC node is concerned.
+        """Check that a key may be used, as far as the other MPC node is concerned.
 
         Raises:
             Refused: it is suspended there, or shares for which this node voted an hour ago may have
-                replaced it there; ``NodeFailed``: nothing is known, or nothing recent.
+                replaced it there; ``NodeFailed``: there is no statement, or no recent one.
         """
         stored = self._store.find(key_id.hex())
         if stored is not None and stored.suspended_there:
             it = ROLES[self._peer.party]
-            raise suspended(f"this key is suspended at the {it}; recover it")
+            raise key_suspended(f"this key is suspended at the {it}; recover it")
         now = self._now()
         if stored is not None:
             since = self._store.voted_since(stored.user_id, stored.curve)
             if since is not None and now - since >= ATTESTED_S:
-                raise voted_long_ago(self._me)
+                raise vote_unresolved(self._me)
         peer_statement = self._peer_statement
         earliest_ms = (now - ATTESTED_S) * 1000
         if (
@@ -125,10 +128,10 @@ class Attestations:
         ):
             raise not_attested(self._me, self._peer.party)
 
-    def _is_from_future(self, statement: Attested) -> bool:
-        """Whether it is from the future: a clock was ahead."""
+    def _is_from_future(self, statement: SuspensionAttestation) -> bool:
+        """Return whether a statement is from the future: a clock was ahead."""
         return statement.at_ms > (self._now() + SKEW_S) * 1000
 
     def forget(self) -> None:
-        """What has been heard, as a restart does."""
+        """Forget the other node's statement, as a restart does."""
         self._peer_statement = None

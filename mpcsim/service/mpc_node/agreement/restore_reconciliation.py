@@ -1,64 +1,80 @@
-"""What an MPC node says, and has signed, of a user's key; and how a store that was put back from a
-backup is brought to know again what it has forgotten.
+"""Reconciliation of an MPC node's restored store with the other node, before it serves a key.
 
-A backup is an older state: since then its shares may have been replaced or suspended, and this node
-may have signed votes and aborts of which the backup knows nothing. So every share in a store that
-is put back is *unmerged*: nothing is signed, opened, recovered or made with it until the other node
-has told, under its signature and about this node's present boot, what it knows of the key (a
-``Testimony``). Then, in one transaction:
+A backup is an older state: since then shares in it may have been replaced or suspended, and the
+node may have signed votes and aborts of which the backup knows nothing.
 
-* What is suspended there is suspended here, without its multiplication state.
-* The key is served again, if nothing is left open (``store.UnmergedReason``): shares that both
-  nodes have replaced since, as this node's own signature beside the other's proves, are not served
-  any more.
+Participants
+    R      the node whose store was restored
+    P      its peer, the other MPC node
+    G      the gateway: carries statements; may drop, replay or lie, and is never believed
 
-No share goes by this, and none comes into force. A node that lies may show both votes for an epoch
-of which it has signed the abort (``mpcsim.service.gateway.activation.decision``), and would have
-this one drop the share that is in force. What is not served is safe, and waits for a newer backup.
+Messages in order; [...] is durable at the sender before the message leaves
+    0   R            [every share unmerged, prepared ones deleted: ``ShareStore.mark_restored``]
+    1   G -> R       a request that needs an unmerged share: refused (``Unmerged``)
+    2   R -> G       hello, with the random boot of R's last start
+    3   G -> P       testify(user, curve, boot)
+    4   P -> G       signature over (boot, user, curve, P's active and voted share with their
+                     votes, the epochs that it holds suspended, those whose abort it has signed,
+                     whether its own store was restored and has not merged the key)
+    5   G -> R       merge(signed statement)
+    6   R            [in one transaction: an epoch that is suspended at P is suspended, without its
+                     multiplication state; the key is merged, unless something is left open]
+  G does 2 to 5 at 1, and at its start for keys that are not in order (``store_consistency``).
+  ``mpcsim doctor`` does 3 and 4 with a nonce of its own, only to read the statement.
 
-Until then the node still says what it holds (``standing``, ``holdings``, ``testify``), takes what
-makes it stricter (``suspend``, ``hear``), and signs for, or acts on, what needs no memory, so that
-what was interrupted comes to its end: ``activate`` and ``drop`` go by the signatures that are
-brought. A vote takes a session, and none outlives a start: so no epoch is voted for whose abort has
-been forgotten.
+A key stays unmerged at 6 for one of these reasons (``store.UnmergedReason``):
 
-The other way round there is a choice. Asked for an abort of an epoch that it does not know, with
-the other node's vote for it, it may be one that it has itself voted for and forgotten:
+    =============== ================================================= ==========================
+    REPLACED        both nodes have put newer shares in force, as R's restore a newer backup
+                    own signature beside P's proves
+    BOTH_RESTORED   P's key is unmerged, too: neither knows what both restore one of them with
+                    have forgotten                                    ``--other-restored-too``
+    UNKNOWN         P does not hold R's share                         restore the right backup
+    DOUBTFUL        P has voted for an epoch that R may have voted    recover the key
+                    for and forgotten
+    =============== ================================================= ==========================
 
-* It signs if what that epoch would replace is in force here. Nothing is lost then, whatever it had
-  signed: the other node drops the epoch only if it has not put it in force, and goes on with the
-  same shares as this one. As long as the other one still has that vote, the key stays unmerged
-  (``DOUBTFUL``), so that whoever has kept this node's forgotten vote cannot put the epoch in force
-  there and have the replaced share served here. What is left to a corrupt gateway: to undo, after a
-  restore, a recovery that it had told the client of and not the other node. An honest one asks for
-  no such abort, as its registry remembers both votes before anybody acts on them.
-* It does not sign otherwise (``HistoryLost``): the epoch may be the only one of this key, and the
-  abort would have the other node drop it. So a user whose first key was cut off between the votes
-  cannot make one on that curve until a newer backup is put back, or this store is put back with
-  ``--other-restored-too``.
+``--other-restored-too`` is the operator's decision that the two backups count: what was retired or
+suspended after the newer of them may come back.
 
-The doubt is about sessions of which the backup does not know how they ended. Each epoch is written
-down (``ShareStore.enter``) before this node reveals anything in its session, without which nobody
-else can vote for it; and so is that the session is over without a vote. So nothing is in doubt that
-was begun after the store was put back, or was over when the backup was taken; but for sessions of
-one user and curve that were followed by many more (``store.ENTERED``), of which the oldest are
-remembered no longer.
+Invariants
+    R1  An unmerged share is used for nothing: no signing, opening, recovery or generation.
+    R2  By a statement no share is deleted, and none comes into force. A P that lies may show both
+        votes for an epoch whose abort it has signed, and would have R drop the share in force.
+    R3  R always does what makes it stricter (suspend, hear), and what rests on signatures alone
+        (activate, drop), so that interrupted activations end. It cannot vote for an epoch whose
+        abort it has forgotten: a vote takes a session, and none outlives a start.
+    R4  R signs the abort of an epoch that it does not know, against P's vote, only if the abort
+        contradicts no vote that R has forgotten, or does no harm:
+        - nothing was forgotten: the session began after the restore, or the backup knows that it
+          was over. R stores each epoch before it reveals anything in the session, without which P
+          cannot vote (``ShareStore.enter_epoch``), and stores that a session ended without a vote;
+          of the ended ones it keeps ``store.ENTERED`` a user and curve
+        - or what the epoch would replace is in force at R: then P drops the epoch, or has it in
+          force and goes on. As long as P has its vote, the key is DOUBTFUL: whoever kept R's
+          forgotten vote could put the epoch in force at P, and the replaced share must not sign
+        Otherwise it refuses (``HistoryLost``): the epoch may be the only one of the key.
 
-Of a key that was made after the backup nothing is here: it is no key here, nobody makes a second
-one, since the other node holds the first and votes for no other, and no abort of it is signed.
+Crashes
+    R before 6        the key stays unmerged, and 1 repeats. A restart changes the boot, so that a
+                      statement made before it is refused
+    G at any point    it keeps nothing; the next request begins at 1
 
-A session that was making shares when this node's store was lost ends at the other node after some
-minutes (``mpcsim.service.rpc.wire``). Until then that one may vote for them still; only a
-gateway that has kept this node's forgotten vote can have it put them in force, while this one goes
-on with those that they replace.
+Limits
+    A user whose first key was cut off between the votes cannot make one on that curve until a newer
+    backup is restored, or this one with ``--other-restored-too`` (R4).
+    A corrupt gateway can undo, after a restore, a recovery of which it told the client and not P
+    (R4, second case). An honest one has stored both votes before anybody acts on them.
+    A session that was making shares when R's store was lost ends at P after some minutes; until
+    then P may still vote for them, and a gateway that kept R's forgotten vote can activate them
+    there, while R goes on with the shares that they replace.
+    A suspension of which P had not heard is lost with R's store; the gateway carries each at once
+    (``gateway.activation.attestations``).
+    A key that was made after the backup is no key at R: it makes no second one, since P holds the
+    first and votes for no other, and R signs no abort of it.
 
-If both stores were put back, neither node can tell what both have forgotten. Then a key stays
-refused, unless one of them was put back with ``--other-restored-too``: whoever runs it has decided
-that what is in the two backups counts, and that what was retired or suspended after the newer of
-them may come back.
-
-What nobody knows comes back all the same: a suspension of which the other node had not heard. The
-gateway carries each at once (``mpcsim.service.gateway.activation.attestations``).
+Checked by: ``tests/service/mpc_node/test_restored``; ``tests/service/operations/test_restore``, and
+random histories beside a model in ``test_restore_histories``.
 """
 
 from __future__ import annotations
@@ -68,7 +84,7 @@ from typing import Final
 
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.errors import BAD_REQUEST, Refused, another_boot, not_merged
+from mpcsim.service.errors import BAD_REQUEST, Refused, stale_boot, store_not_merged
 from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
@@ -79,14 +95,14 @@ from mpcsim.service.mpc_node.store import (
     StoredShare,
     UnmergedReason,
 )
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,
+    GetReconciliationStatement,
+    ReconciliationStatement,
     RecordError,
-    SignedTestimony,
-    Testify,
-    Testimony,
-    signed_by,
+    SignedReconciliationStatement,
+    is_signed_by,
 )
 
 REASONS: Final = {
@@ -100,11 +116,11 @@ REASONS: Final = {
     UnmergedReason.DOUBTFUL: "the {} has voted for newer shares of this key, as this one may have, "
     "too: recover the key",
 }
-"""What is said of a key that is still not served: after "has been restored and"."""
+"""Error text for each reason, after "has been restored and"."""
 
 
 class RestoreReconciliation:
-    """One MPC node's. Any thread may call."""
+    """Makes one MPC node's statements, and merges those of the other. Any thread may call."""
 
     def __init__(
         self,
@@ -117,7 +133,7 @@ class RestoreReconciliation:
     ) -> None:
         """
         Args:
-            decoded: a share; raises ``NodeFailed`` if it is damaged.
+            decoded: decodes a stored share; raises ``NodeFailed`` if it is damaged.
         """
         self._me = me
         self._store = store
@@ -126,17 +142,17 @@ class RestoreReconciliation:
         self._voting = voting
         self._decoded = decoded
 
-    def make_statement(self, ask: Testify) -> SignedTestimony:
-        """This node's, as of one moment.
+    def make_statement(self, ask: GetReconciliationStatement) -> SignedReconciliationStatement:
+        """Return this node's signed statement about a key, consistent in itself (4).
 
         Raises:
             NodeFailed: what is stored of the key is damaged.
         """
         at = ask.user_id, ask.curve_name
-        aborted = self._store.aborted(*at, MAX_EPOCHS)  # an abort is never taken back
+        aborted = self._store.aborted_epochs(*at, MAX_EPOCHS)  # an abort is never taken back
         held = [share for share in self._store.of_key(*at) if share.state != PREPARED]
         suspended = [s.key_id for s in held if s.suspended is not None or s.suspended_there]
-        statement = Testimony(
+        statement = ReconciliationStatement(
             self._me,
             ask.nonce,
             *at,
@@ -146,23 +162,23 @@ class RestoreReconciliation:
             tuple(map(bytes.fromhex, aborted)),
             (2 if self._store.both_restored else 1) if any(share.unmerged for share in held) else 0,
         )
-        return SignedTestimony(statement, self._identity.sign(statement))
+        return SignedReconciliationStatement(statement, self._identity.sign(statement))
 
-    def accept_statement(self, signed: SignedTestimony, boot: bytes) -> None:
-        """Merge what the other node says of a key.
+    def accept_statement(self, signed: SignedReconciliationStatement, boot: bytes) -> None:
+        """Merge the other node's statement about a key (6).
 
         Args:
-            boot: this node's present one.
+            boot: this node's present boot.
 
         Raises:
-            Refused: it is not the other's, or said to somebody else, or before this start.
+            Refused: it is not the other node's, or was made for another boot.
             Unmerged: something is left open, and the key is not served.
         """
         said, other = signed.statement, self._peer.party
-        if said.party != other or not signed_by(self._peer.identity(), said, signed.signature):
+        if said.party != other or not is_signed_by(self._peer.identity(), said, signed.signature):
             raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
         if said.nonce != boot:
-            raise another_boot(self._me)
+            raise stale_boot(self._me)
         statement = NodeStatement(
             said.user_id,
             said.curve_name,
@@ -174,10 +190,10 @@ class RestoreReconciliation:
         )
         left = self._store.merge(statement, self._without_multiplication)
         if left is not None:
-            raise not_merged(self._me, REASONS[left].format(ROLES[other]))
+            raise store_not_merged(self._me, REASONS[left].format(ROLES[other]))
 
-    def _peers_active_share(self, said: Testimony) -> ActiveShare | None:
-        """What the other holds in force, if this node has voted for it, too."""
+    def _peers_active_share(self, said: ReconciliationStatement) -> ActiveShare | None:
+        """Return the other node's active share, if this node's vote for it is shown, too."""
         if said.active is None:
             return None
         try:
@@ -190,6 +206,7 @@ class RestoreReconciliation:
         return ActiveShare(bytes(record.public_key), record.number)
 
     def _without_multiplication(self, stored: StoredShare) -> bytes | None:
+        """Return a share without multiplication state; None: it has none."""
         share = self._decoded(stored)
         for peer, state in share.peers.items():
             if state.multiplication is not None:

@@ -1,13 +1,12 @@
-"""How an MPC node votes: which shares are in force is decided by both nodes' signatures alone.
+"""MPC node's side of key activation: votes, aborts, and what follows from the other's signatures.
 
-What it signs it makes itself, from its own store and the identities that it knows. What it does on
-the other node's word it does on the other node's signature, whoever carries that.
+The protocol is on the page of ``gateway.activation.decision`` (steps 2, 4, 4', 6'). The node makes
+what it signs itself, from its own store and the identities that it knows; what it does on the other
+node's word it does on that node's signature, whoever carries it.
 
-It signs a vote for whoever has finished, with both MPC nodes, the session in which the share was
-made; and an abort of what it holds itself, or of what the other MPC node has voted for and it is
-shown that vote. So nobody has it sign, and remember for good, anything about an epoch of which none
-of the two holds a share. Either is of one user's key on one curve: nothing is signed, or refused,
-for that of another.
+It votes when the session that made the share is finished at this node. It signs an abort of a share
+that it holds itself, or for which the other node's vote is shown: so nobody can have it sign, and
+store for good, anything about an epoch of which neither node holds a share.
 """
 
 from __future__ import annotations
@@ -23,27 +22,33 @@ from mpcsim.service.errors import (
     NodeFailed,
     Refused,
     disagreement,
-    not_merged,
     store_failed,
+    store_not_merged,
 )
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import HistoryLost, ShareStore, StaleUpdate, StoredShare
-from mpcsim.service.rpc.standing import Ask, Drop, End, Ended, Standing
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    ActivationState,
+    DropShare,
+    GetActivationState,
+)
 from mpcsim.service.rpc.statements import (
     Abort,
-    Held,
+    HeldShare,
     KeyRecord,
     LogHead,
     RecordError,
     SignedRecord,
     Vote,
+    is_signed_by,
     shares_hash,
-    signed_by,
 )
 
 
 class Voting:
-    """One MPC node's part in it. Any thread may call."""
+    """Signs one MPC node's votes and aborts, and acts on the other's. Any thread may call."""
 
     def __init__(
         self,
@@ -55,8 +60,8 @@ class Voting:
     ) -> None:
         """
         Args:
-            peer: the other MPC node's identity; raises ``Refused`` if that is not known.
-            public_record: of a share.
+            peer: returns the other MPC node's identity; raises ``Refused`` if it is not known.
+            public_record: returns the public record of a share.
         """
         self._me = me
         (self._other,) = set(MPC_NODES) - {me}
@@ -66,7 +71,7 @@ class Voting:
         self._public_record = public_record
 
     def vote(self, key_id: str) -> SignedRecord:
-        """This node's vote for a share that its session has finished.
+        """Return this node's vote for a share whose session has finished (2).
 
         Raises:
             Refused: it has signed an abort, has another vote outstanding, or holds another share in
@@ -77,8 +82,10 @@ class Voting:
             return self._decode_record(self._store.vote(key_id, sign))
 
     def _vote_signer(self, found: StoredShare | None) -> Callable[[StoredShare, LogHead], bytes]:
-        """What signs a vote in the store's transaction, where nothing else may be waited for: what
-        it takes besides is known before."""
+        """Return the function that signs a vote within the store's transaction.
+
+        Its other inputs are read before: the transaction must not wait for anything.
+        """
         if found is None:
             raise StaleUpdate("there is no such share to vote for")
         public, identities = self._public_record(found), self.identities()
@@ -104,7 +111,7 @@ class Voting:
         return sign
 
     def activate(self, record: SignedRecord, session: str = "") -> None:
-        """Put a share in force for which both nodes have voted.
+        """Activate a share for which both nodes have voted (4).
 
         Raises:
             Refused: this node has not voted for this record, or the other one has not.
@@ -121,16 +128,16 @@ class Voting:
             head = record.heads[self._other]
             self._store.activate(agreed.key_id, record.to_bytes(), head, session)
 
-    def activation_state(self, ask: Ask) -> Standing:
-        """What is in force, and what has been voted for."""
+    def activation_state(self, ask: GetActivationState) -> ActivationState:
+        """Return the active and the voted share of a key, without the shares (2')."""
         at = ask.user_id, ask.curve_name
-        return Standing(
-            self.describe_share(self._store.active(*at)),
-            self.describe_share(self._store.voted(*at)),
+        return ActivationState(
+            self.describe_share(self._store.active_share(*at)),
+            self.describe_share(self._store.voted_share(*at)),
         )
 
-    def abort(self, body: End) -> Ended:
-        """Never vote for an epoch; or say that this node has.
+    def abort(self, body: AbortEpoch) -> AbortEpochReply:
+        """Sign that this node never votes for an epoch, or show its vote (4').
 
         Raises:
             Refused: it has, and the shares have been replaced or dropped since; or neither node
@@ -145,38 +152,40 @@ class Voting:
                 voted_for=voted_for,
                 replaces=_predecessor_of(body.vote),
             )
-        return Ended(None if found else self._identity.sign(abort), self.describe_share(found))
+        return AbortEpochReply(
+            None if found else self._identity.sign(abort), self.describe_share(found)
+        )
 
-    def _voted_for(self, body: End) -> bool:
-        """Whether the other node's vote for what is to be aborted is shown."""
+    def _voted_for(self, body: AbortEpoch) -> bool:
+        """Return whether the other node's vote for the epoch to be aborted is shown."""
         if body.vote is None:
             return False
         record = body.vote.record
         shown = Abort(record.user_id, record.curve_name, record.epoch)
-        return shown == body.abort and body.vote.voted(self._other, self._peer())
+        return shown == body.abort and body.vote.has_vote_of(self._other, self._peer())
 
-    def drop(self, body: Drop) -> None:
-        """Forget shares for which the other node has signed that it never votes.
+    def drop(self, body: DropShare) -> None:
+        """Delete a share for which the other node has signed that it never votes (6').
 
         Raises:
             Refused: it has not signed that, or they are in force.
         """
         abort = body.abort
-        if not signed_by(self._peer(), abort, body.signature):
+        if not is_signed_by(self._peer(), abort, body.signature):
             raise Refused(BAD_REQUEST, f"the {ROLES[self._other]} has not signed this abort")
         with self._refusing_stale_updates():
             self._store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
 
     def identities(self) -> dict[PartyId, bytes]:
-        """Of both MPC nodes, as far as this one knows them.
+        """Return the identities of both MPC nodes.
 
         Raises:
             NodeFailed: the other one has not been met.
         """
         return {self._me: self._identity.public, self._other: self._peer()}
 
-    def describe_share(self, share: StoredShare | None) -> Held | None:
-        """A share, without the share.
+    def describe_share(self, share: StoredShare | None) -> HeldShare | None:
+        """Describe a share: its epoch and record, without the share itself.
 
         Raises:
             NodeFailed: what is stored of it is damaged.
@@ -189,32 +198,35 @@ class Voting:
         except ValueError:
             record = None
         if record is None:
-            raise self._damaged()
-        return Held(epoch, share.public_key, share.recoveries, record)
+            raise self._damaged_record_error()
+        return HeldShare(epoch, share.public_key, share.recoveries, record)
 
     def _record(self, share: StoredShare) -> SignedRecord | None:
-        """
+        """Return a share's stored record; None: it has none.
+
         Raises:
             NodeFailed: it is damaged.
         """
         return None if share.record is None else self._decode_record(share.record)
 
     def _decode_record(self, record: bytes) -> SignedRecord:
-        """
+        """Decode a stored record.
+
         Raises:
             NodeFailed: it is damaged.
         """
         try:
             return SignedRecord.from_bytes(record)
         except InvalidEncoding:
-            raise self._damaged() from None
+            raise self._damaged_record_error() from None
 
-    def _damaged(self) -> NodeFailed:
+    def _damaged_record_error(self) -> NodeFailed:
         me = ROLES[self._me]
         return store_failed(f"the {me}'s stored record of this key is damaged", self._me)
 
     @contextmanager
     def _refusing_stale_updates(self) -> Iterator[None]:
+        """Turn the store's errors into refusals."""
         try:
             yield
         except HistoryLost:
@@ -222,12 +234,12 @@ class Voting:
                 "may have signed the contrary about these shares before: restore a newer backup, "
                 "or, with --other-restored-too, go on from what is here"
             )
-            raise not_merged(self._me, why) from None
+            raise store_not_merged(self._me, why) from None
         except StaleUpdate as error:
             raise disagreement(f"the {ROLES[self._me]} refuses: {error}") from None
 
 
 def _predecessor_of(vote: SignedRecord | None) -> str | None:
-    """The key_id of the shares that those voted for replace."""
+    """Return the key_id that a vote's epoch replaces."""
     predecessor = None if vote is None else vote.record.predecessor
     return None if predecessor is None else predecessor.hex()

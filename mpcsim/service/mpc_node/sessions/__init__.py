@@ -1,2 +1,2 @@
 """Sessions of an MPC node: ``table`` (open sessions), ``runner`` (their parties and the store),
-``expiry`` (their ends)."""
+``expiry`` (their ends). Their life cycle is on the page of ``gateway.sessions.sessions``."""

@@ -1,4 +1,4 @@
-"""Ends of an MPC node's sessions: shares that one has made and nobody voted for go with it."""
+"""Ends of an MPC node's sessions: prepared shares, which nobody has voted for, are deleted."""
 
 from __future__ import annotations
 
@@ -9,35 +9,34 @@ from mpcsim.service.storage.database import StoreFailed
 
 
 class SessionExpiry:
-    """Drops what sessions leave in one MPC node's store."""
+    """Deletes what ended sessions leave in one MPC node's store."""
 
     def __init__(self, context: NodeContext, sessions: SessionTable) -> None:
         self._context = context
         self._sessions = sessions
 
     def drop_made(self, session: Session) -> None:
-        """Drop what a session that is over has made and nobody has voted for."""
+        """Delete the prepared share of a session that has ended."""
         if session.made is not None:
             self._context.store.drop_prepared(session.made.key_id)
 
     def end(self, session: Session) -> None:
-        """Forget a session and drop what it has made and nobody has voted for."""
+        """Forget a session, and delete its prepared share."""
         self._sessions.forget(session)
         self.drop_made(session)
 
     def sweep(self) -> None:
-        """Drop what sessions that are no more have made, however they ended. It is done before
-        anything is made, and from time to time (``sweeping``).
+        """Delete prepared shares of sessions that have ended in any way, and write what is pending.
 
-        What could not be written before, and has to be, is tried once more.
+        Called before a key is made, and from time to time (``sweeping``).
 
         Raises:
-            StoreFailed: not everything could be dropped.
+            StoreFailed: not all could be deleted.
         """
         context = self._context
         try:
             context.store.write_pending()
-        except StoreFailed as error:  # said by whether it is ready, too
+        except StoreFailed as error:  # reported by the readiness probe, too
             LOG.error("%s: a suspension is not stored yet: %s", ROLES[context.me], error)
         with context.share_changes:
             with context.lock:
@@ -46,12 +45,12 @@ class SessionExpiry:
             context.store.drop_orphans(live)
 
     def drop_orphans(self) -> None:
-        """Drop what all sessions have made, at a start. Who reads the files just then keeps the
-        node from overwriting what was in them, not from starting: the next sweep does it."""
+        """Delete all prepared shares, at a start. A process that reads the files then delays their
+        erasure to the next sweep, and not the start."""
         me, store = ROLES[self._context.me], self._context.store
         try:
             store.drop_orphans()
         except StoreFailed as error:
             if not store.database.needs_emptying:
                 raise
-            LOG.error("%s: what was deleted stays in the store for now: %s", me, error)
+            LOG.error("%s: deleted data stays in the store's files for now: %s", me, error)

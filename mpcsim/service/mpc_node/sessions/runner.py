@@ -1,5 +1,4 @@
-"""Progress of an MPC node's sessions: messages go to their parties, and what must be durable is
-stored before any message that depends on it leaves."""
+"""Driver of the parties in an MPC node's sessions: stores what must be durable, then answers."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
 from mpcsim.service.mpc_node.sessions.table import Session, SessionTable
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.mail import opened
-from mpcsim.service.rpc.standing import PREPARED
+from mpcsim.service.rpc.activation_messages import PREPARED
+from mpcsim.service.rpc.signed_messages import authenticate
 
 
 class SessionRunner:
@@ -34,7 +33,7 @@ class SessionRunner:
     ) -> None:
         """
         Args:
-            presignatures: where what a session has made is kept.
+            presignatures: keeps the presignatures that a session has made.
             on_abort: stores what an abort demands, before anyone hears of it.
         """
         self._context = context
@@ -44,10 +43,10 @@ class SessionRunner:
         self._on_abort = on_abort
 
     def log_begin(self, session: Session) -> None:
-        """Write down that a key is being made, before anything is done."""
+        """Log that a key is being made, before anything is done."""
         purpose = session.purpose
         try:
-            self._context.store.note(
+            self._context.store.log_event(
                 Kind.BEGUN,
                 purpose.user_id,
                 purpose.curve,
@@ -61,21 +60,21 @@ class SessionRunner:
     def run(
         self, session: Session, messages: tuple[bytes, ...], record: bytes | None = None
     ) -> wire.Answer:
-        """Start the session's party if it is new, and give it messages.
+        """Start the session's party if it is new, and pass it messages (steps 4 of a session).
 
         Args:
-            record: goes into the answer.
+            record: public record to put into the answer.
         """
         with session.lock:
             party = session.party
             outputs: list[Output[Any]] = []
             try:
-                mail = [opened(message, session.peers) for message in messages]
-                if party.outcome is None and party.waiting() is None:
+                mail = [authenticate(message, session.peers) for message in messages]
+                if party.outcome is None and party.waiting_state() is None:
                     outputs += party.start()
                 for sender, message in filter(None, mail):
                     outputs += party.receive(sender, message)
-                # First what must be durable, then what the others will hear.
+                # What must be durable is stored before any message leaves.
                 self._record_epoch(session)
                 for output in outputs:
                     self._store_output(session, output)
@@ -90,12 +89,12 @@ class SessionRunner:
             return wire.Answer(int(self._sessions.is_open(session)), record, sends)
 
     def _record_epoch(self, session: Session) -> None:
-        """Remember which epoch a session makes, before anybody can vote for it."""
+        """Store which epoch a session makes, before anybody can vote for it (R4)."""
         if not session.peers or session.epoch or (epoch := dkg.epoch(session.party)) is None:
             return
-        with self._context.share_changes:  # not while it is seen which sessions are over
+        with self._context.share_changes:  # excludes a sweep
             self._sessions.check_open(session)
-            self._context.store.enter(epoch.hex(), session.user_id, session.purpose.curve)
+            self._context.store.enter_epoch(epoch.hex(), session.user_id, session.purpose.curve)
             session.epoch = epoch.hex()
 
     def _store_output(self, session: Session, output: Output[Any]) -> None:
@@ -147,7 +146,7 @@ def _is_over(session: Session) -> bool:
     if session.key_id is None or party.definition is reshare.RESHARE:
         return False
     last = party.definition.rounds[-1]
-    waiting = party.waiting()
+    waiting = party.waiting_state()
     if party.definition is presign.PRESIGN:
         return waiting is None
     return waiting is None or (waiting.round == last.number and not last.sends)

@@ -1,4 +1,4 @@
-"""Open sessions of an MPC node, in memory: one that is lost to a crash is never resumed."""
+"""Table of an MPC node's open sessions, in memory: one that is lost to a crash is never resumed."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any, Final
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Party
 from mpcsim.service.error_codes import Code
-from mpcsim.service.errors import CONFLICT, SIGNING, Refused, busy, no_such_session
+from mpcsim.service.errors import CONFLICT, SIGNING, Refused, key_busy, no_such_session
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc.grants import Scope
 
 MAX_SESSIONS: Final = 4096
-"""Open at once; a session keeps at most a few hundred kB."""
+"""Largest number of open sessions; each keeps at most a few hundred kB."""
 
 
 @dataclass(frozen=True)
 class Purpose:
-    """The subject of a session."""
+    """Subject of a session: whose key it acts on, and how."""
 
     user_id: str
     key_id: str | None
-    """The key it acts on; None while it generates one."""
+    """Epoch that it signs with or replaces; None while it generates a key."""
     peers: Mapping[PartyId, bytes] = field(default_factory=dict)
-    """Identities in a session that makes a key: the other MPC node's, and for the client the
-    session's key, which is its id (``session_keys``). What is not sealed there is signed."""
+    """Keys that unsealed messages must be signed with, in a session that makes a key: the other MPC
+    node's identity, and for the client the session id (``session_keys``)."""
     curve: str = ""
     """Curve of the key that is made; empty where it signs."""
     exclusive_work: str | None = None
-    """Kind of work of which there may only be one for the key."""
+    """Kind of work that only one session at a time may do with the key; None: any number."""
 
 
 @dataclass
 class Session:
-    """A session that this node takes part in."""
+    """Open session at this node."""
 
     session_id: bytes
     party: Party[Any, Any]
@@ -45,7 +45,7 @@ class Session:
     epoch: str | None = None
     """Epoch of the share that it makes, once that is known."""
     made: StoredShare | None = None
-    """The share it has made, prepared in the store."""
+    """Share that it has made, prepared in the store."""
     done: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -68,19 +68,19 @@ class Session:
 
 
 class SessionTable:
-    """Sessions by id, and which keys they keep others from. Any thread may call."""
+    """Sessions by id, with the exclusive use of keys. Any thread may call."""
 
     def __init__(self, clock: Callable[[], float], lock: threading.RLock) -> None:
         """
         Args:
             clock: monotonic seconds, for the expiry of sessions.
-            lock: the node's.
+            lock: the node's lock.
         """
         self._clock = clock
         self._lock = lock
         self._sessions: dict[bytes, Session] = {}
         self._exclusive: dict[tuple[str, str], bytes] = {}
-        """Sessions that exclude others: (what is done, key_id) to the session."""
+        """Session that has the exclusive use of a key, by kind of work and key_id (L1)."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -91,11 +91,11 @@ class SessionTable:
             return iter(list(self._sessions.values()))
 
     def begin(self, party: Party[Any, Any], purpose: Purpose, lifetime_s: float) -> Session:
-        """Enter a session.
+        """Open a session.
 
         Raises:
-            Refused: there is one that excludes it, or too many sessions are open, or the session id
-                is in use.
+            Refused: another one has the exclusive use of the key, or too many sessions are open, or
+                the session id is in use.
         """
         with self._lock:
             self.expire()
@@ -106,7 +106,7 @@ class SessionTable:
             exclusive_work, key_id = purpose.exclusive_work, purpose.key_id
             if exclusive_work and key_id:
                 if (exclusive_work, key_id) in self._exclusive:
-                    raise busy(exclusive_work)
+                    raise key_busy(exclusive_work)
                 self._exclusive[exclusive_work, key_id] = party.session_id
             expires_at = self._clock() + lifetime_s
             session = Session(party.session_id, party, expires_at, purpose)
@@ -114,7 +114,7 @@ class SessionTable:
             return session
 
     def get(self, session_id: bytes) -> Session | None:
-        """Return a session, though its time may be over; None if it is not open."""
+        """Return a session, even one past its lifetime; None if it is not open."""
         return self._sessions.get(session_id)
 
     def find(self, session_id: bytes) -> Session:
@@ -162,7 +162,7 @@ class SessionTable:
         return next((s for s in self if s.made and s.made.key_id == key_id), None)
 
     def forget(self, session: Session) -> None:
-        """End a session: what it kept others from is free."""
+        """End a session; its exclusive use of a key ends, too."""
         with self._lock:
             if not self.is_open(session):
                 return
@@ -172,12 +172,12 @@ class SessionTable:
                     del self._exclusive[what]
 
     def expire(self) -> None:
-        """Forget sessions whose time is over."""
+        """End sessions past their lifetime."""
         now = self._clock()
         for session in [s for s in self._sessions.values() if s.expires_at <= now]:
             self.forget(session)
 
     def clear(self) -> None:
-        """Forget all sessions, as a crash does."""
+        """End all sessions, as a crash does."""
         self._sessions.clear()
         self._exclusive.clear()

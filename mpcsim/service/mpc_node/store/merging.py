@@ -1,6 +1,7 @@
-"""Decisions of an MPC node's store that was put back from a backup: which keys are served again,
-and which aborts may be signed (``mpcsim.service.mpc_node.agreement.restore_reconciliation`` says
-why)."""
+"""Decisions of a restored store: which keys are served again, and which aborts may be signed.
+
+The protocol and the reasons are on the page of ``mpc_node.agreement.restore_reconciliation``.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +25,21 @@ class ActiveShare:
 
 @dataclass(frozen=True)
 class NodeStatement:
-    """Statement of the other node about a user's key on a curve; but for ``in_force``, its word."""
+    """Statement of the other node about a user's key on a curve: its word, but for ``in_force``."""
 
     user_id: str
     curve: str
     in_force: ActiveShare | None
     active: str | None
-    """Epochs, that is key_ids."""
+    """Epoch (key_id) of its active share; ``voted``: of its outstanding vote."""
     voted: str | None
     suspended: frozenset[str]
     restored: bool
-    """Whether its store was put back, too, and has not heard of this key since."""
+    """Whether its own store was restored, and has not merged the key."""
 
 
 class UnmergedReason(Enum):
-    """Reason why a key that was put back is still not served once the other node has been heard."""
+    """Reason why a restored key stays unmerged, though the other node's statement is here."""
 
     REPLACED = "both nodes have put newer shares in force"
     BOTH_RESTORED = "both stores were put back"
@@ -47,13 +48,13 @@ class UnmergedReason(Enum):
 
 
 def is_suspended_on_both_sides(share: StoredShare) -> bool:
-    """Whether it is suspended here, and known to be there: that may have been heard before it was
-    in force here, and nothing followed."""
+    """Return whether a share is suspended here, and marked as suspended at the other node. The mark
+    alone may be from before the share was active here."""
     return share.suspended is not None and bool(share.suspended_there)
 
 
 def _is_replaced(share: StoredShare | None, new: ActiveShare | None) -> bool:
-    """Whether a share is of an epoch that another one has replaced."""
+    """Return whether a share is of an older epoch of the same key."""
     return (
         share is not None
         and new is not None
@@ -68,7 +69,7 @@ def reason_unmerged(
     rows: Collection[StoredShare],
     active: StoredShare | None,
 ) -> UnmergedReason | None:
-    """Return why what the other node says does not do for a key to be served."""
+    """Return the reason why a key stays unmerged; None: it may be served."""
     if _is_replaced(active, said.in_force):
         return UnmergedReason.REPLACED
     both = cursor.execute("SELECT both FROM put_back").fetchone()
@@ -87,11 +88,10 @@ def reason_unmerged(
 def check_not_forgotten(
     cursor: sqlite3.Cursor, user_id: str, curve: str, key_id: str, replaces: str | None
 ) -> None:
-    """Check that an abort of what is not here contradicts no vote that has been forgotten, or does
-    no harm: what the epoch would have replaced is in force here.
+    """Check that the abort of an unknown epoch contradicts no forgotten vote, or does no harm (R4).
 
     Raises:
-        HistoryLost: neither is so.
+        HistoryLost: it may.
     """
     if not _may_have_forgotten(cursor, key_id):
         return
@@ -101,6 +101,6 @@ def check_not_forgotten(
 
 
 def _may_have_forgotten(cursor: sqlite3.Cursor, key_id: str) -> bool:
-    """Whether something about an epoch may have been signed here and forgotten since."""
+    """Return whether this node may have signed for an epoch, and forgotten it since."""
     both = cursor.execute("SELECT both FROM put_back").fetchone()
     return both is not None and not both[0] and not was_entered(cursor, key_id)

@@ -10,7 +10,7 @@ from mpcsim.errors import UsageError
 from mpcsim.service.mpc_node.events import EventLog, Kind
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc.statements import IDENTITY_BYTES
-from mpcsim.service.storage.database import Database, StoreFailed, StoreTrouble
+from mpcsim.service.storage.database import Database, StoreFailed, StoreProblem
 from mpcsim.service.vault import SealKey
 
 _K = TypeVar("_K", SealKey, Identity)
@@ -33,7 +33,7 @@ class KeyLost(StoreFailed):
     """Key pair of the node that cannot be read, or is not there. Nothing has changed."""
 
     def __init__(self, path: Path | str, how: str, what_to_do: str) -> None:
-        super().__init__(path, StoreTrouble.DAMAGED)
+        super().__init__(path, StoreProblem.DAMAGED)
         self.args = (f"{path}: {how}: {what_to_do}",)
         self.told = f"{Path(path).name}: {how}"
 
@@ -51,7 +51,7 @@ class OwnKeys:
         self._path = path
 
     def seal_key(self, rng: Rng) -> SealKey:
-        """The node's, made before its first share: secret and public half.
+        """Return the node's seal key, which is created before its first share.
 
         Raises:
             KeyLost: it is damaged, or there are shares without it. With another one no vault of
@@ -60,15 +60,15 @@ class OwnKeys:
         return self._key_pair(SealKey, "seal_key", rng, "SELECT 1 FROM shares", _SEAL_KEY_LOST)
 
     def replace_seal_key(self, rng: Rng) -> int:
-        """Make a new seal key, since the old one is lost. The shares stay; but no ``secret_store``
-        that was made for them opens any more, so that each key has to be recovered.
+        """Replace a lost seal key. The shares stay; but no ``secret_store`` that was made for them
+        opens any more, so that each key has to be recovered.
 
         Returns:
-            How many shares there are.
+            Number of shares.
 
         Raises:
-            UsageError: it is there; nothing has changed.
-            KeyLost: so is the identity, without which a seal key is of no use.
+            UsageError: it is not lost; nothing has changed.
+            KeyLost: the identity is lost, too, without which a seal key is of no use.
         """
         self.identity(rng)
         try:
@@ -77,7 +77,7 @@ class OwnKeys:
             pass
         else:
             raise UsageError("the seal key is there, and whole: nothing is lost")
-        key = SealKey.fresh(rng)
+        key = SealKey.generate(rng)
         with self._database.transaction() as cursor:
             cursor.execute(
                 "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)", (key.secret + key.public,)
@@ -106,12 +106,12 @@ class OwnKeys:
         return row[0]
 
     def sealed_to_lost_key(self, key_id: str) -> bool:
-        """Whether a share is from before the seal key was lost."""
+        """Return whether a share is from before the seal key was lost."""
         found = "SELECT 1 FROM sealed_to_lost_key WHERE key_id = ?"
         return self._database.row(found, key_id) is not None
 
     def identity(self, rng: Rng) -> Identity:
-        """The node's, made before it meets the other MPC node.
+        """Return the node's identity, which is created before it meets the other MPC node.
 
         Raises:
             KeyLost: it is damaged, or gone though the other MPC node has been met. With another one
@@ -124,8 +124,8 @@ class OwnKeys:
         """Return one of the node's own key pairs, which is made once.
 
         Args:
-            since: finds something if there must be one.
-            lost: what to do if it is.
+            since: query that finds a row if the key pair must exist.
+            lost: advice for the error text.
         """
         what, path = name.replace("_", " "), self._path
         with self._database.transaction() as cursor:
@@ -133,7 +133,7 @@ class OwnKeys:
             if row is None:
                 if cursor.execute(since).fetchone():
                     raise KeyLost(path, f"it has no {what}", lost)
-                key = kind.fresh(rng)
+                key = kind.generate(rng)
                 cursor.execute("INSERT INTO secrets VALUES (?, ?)", (name, key.secret + key.public))
                 return key
         kept = row[0] if isinstance(row[0], bytes) else b""
@@ -142,7 +142,7 @@ class OwnKeys:
         return key
 
     def peer_identity(self) -> bytes | None:
-        """The other MPC node's, as it was when first met; None before.
+        """Return the other MPC node's pinned identity; None: they have not met.
 
         Raises:
             StoreFailed: it is damaged.
@@ -155,6 +155,6 @@ class OwnKeys:
         return row[0]
 
     def pin(self, identity: bytes) -> None:
-        """Keep the other MPC node's identity, for good."""
+        """Store the other MPC node's identity, for good."""
         with self._database.transaction() as cursor:
             cursor.execute("INSERT INTO secrets VALUES ('peer_identity', ?)", (identity,))

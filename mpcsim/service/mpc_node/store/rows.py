@@ -15,11 +15,11 @@ COLUMNS: Final = (
 
 
 class StaleUpdate(MpcError):
-    """A change that does not follow from what is in the store; nothing has changed."""
+    """Error: a change does not follow from the state of the store; nothing has changed."""
 
 
 class HistoryLost(StaleUpdate):
-    """This node may have signed the contrary, before its store was put back."""
+    """Error: this node may have signed the contrary before its store was restored."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class StoredShare:
     """``KeyShare.to_bytes``. Secret."""
     state: str
     suspended: str | None = None
-    """Reason why nothing is done with this share any more but recovering the key."""
+    """Reason why the share is suspended; None: it is not."""
     recoveries: int = 0
     """Number of recoveries of the key until it had this share."""
     predecessor: str | None = None
@@ -42,9 +42,9 @@ class StoredShare:
     record: bytes | None = field(default=None, repr=False)
     """``SignedRecord.to_bytes``: with this node's vote once voted, with both once active."""
     suspended_there: int = 0
-    """1: the other node has once said that it is suspended there."""
+    """1: the other node has stated that it is suspended there."""
     unmerged: int = 0
-    """1: it was in a store that was put back, and the other node has not been heard since."""
+    """1: its store was restored, and the key has not been merged since."""
 
 
 def row_of(cursor: sqlite3.Cursor, key_id: str) -> StoredShare | None:

@@ -1,18 +1,22 @@
-"""An MPC node's own store: its key shares, its identity and its sealing key. No other service
-reads it.
+"""Store of one MPC node: its key shares, its identity and its seal key. No other service reads it.
 
-A share is *prepared* when a session has made it, *voted* once this node has signed for it, *active*
-once both nodes have. A share becomes active only over the one that it was made to replace, and only
-that drops it. For an epoch this node signs a vote or an abort, never both; at most one vote of a
-user and curve is outstanding. A prepared share goes with its session, a voted one only when the
-other node has signed that it never votes for it.
+States of a share (protocol: ``gateway.activation.decision``):
 
-A store that was put back from a backup (``mark_restored``) has forgotten what it signed since.
-Until the other node has been heard about a key (``merge``) its shares are *unmerged*, and used for
-nothing. ``mpcsim.service.mpc_node.agreement.restore_reconciliation`` says why the rules are as they
-are.
+    ========= ================================= ==============================================
+    prepared  a session has made it             deleted when the session ends without a vote
+    voted     this node has signed for it       deleted on the other node's signed abort alone
+    active    both nodes have signed for it     deleted by the activation of the one that
+                                                replaces it, and by nothing else
+    ========= ================================= ==============================================
 
-What is dropped has left all files when the method returns. Shares that are here lie as they are:
+A share becomes active only over the one that it was made to replace. For an epoch this node signs a
+vote or an abort, never both; at most one vote of a user and curve is outstanding.
+
+Every share of a restored store (``mark_restored``) is *unmerged*, and used for nothing, until the
+other node's statement about its key has been merged (``merge``;
+``mpcsim.service.mpc_node.agreement.restore_reconciliation``).
+
+Deleted data has been erased from all files when a method returns. Present shares are not encrypted:
 at rest they are as safe as the disk.
 """
 
@@ -44,7 +48,7 @@ from mpcsim.service.mpc_node.store.signatures import (
     sign_once,
     signed_for,
 )
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED, Holding
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED, ShareInfo
 from mpcsim.service.rpc.statements import LogHead
 from mpcsim.service.storage.database import IN_MEMORY, Database, Deployment, StoreFailed
 
@@ -53,21 +57,20 @@ class ShareStore:
     """Key shares of one MPC node. Every change is durable when the method returns."""
 
     def __init__(self, path: Path | str = IN_MEMORY, now: Callable[[], float] = time.time) -> None:
-        """Open the database, and make it first if there is none.
+        """Open the database; create it if there is none.
 
         Args:
             now: seconds since 1970 UTC, for the log of events and the times of votes.
 
         Raises:
-            UsageError: the file cannot be opened, or is something else.
+            UsageError: the file cannot be opened, or is no share store.
         """
         self._log = EventLog(now)
         self._now = now
         self._pending: dict[str, tuple[str, bytes | None]] = {}
-        """Shares that must be suspended and could not be written so: why, and what is kept. They
-        count as if they were."""
+        """Suspensions that could not be written yet: reason, and the share to keep. They count."""
         self._pending_at_peer: set[str] = set()
-        """The same of what the other node says is suspended there."""
+        """Epochs suspended at the other node, as far as that could not be written yet."""
         try:
             self._database = Database(path, SCHEMA)
         except StoreFailed as error:
@@ -76,7 +79,7 @@ class ShareStore:
 
     @property
     def database(self) -> Database:
-        """Database behind the store, for whoever looks at the files, not at what is in them."""
+        """Underlying database, for backups, metrics and probes."""
         return self._database
 
     def deployment(self) -> Deployment | None:
@@ -87,14 +90,14 @@ class ShareStore:
         """Make the store part of a deployment."""
         self._database.join(deployment)
 
-    def share_inventory(self, after: str, limit: int) -> list[Holding]:
-        """Shares that are here, whatever their state, in the order of their key_ids.
+    def share_inventory(self, after: str, limit: int) -> list[ShareInfo]:
+        """List the shares in the store, in any state, in the order of their key_ids.
 
         Args:
             after: the last key_id seen; empty to begin with.
         """
         return [
-            Holding(*row)
+            ShareInfo(*row)
             for row in self._database.rows(
                 "SELECT key_id, user_id, curve, public_key, state, recoveries FROM shares"
                 " WHERE key_id > ? ORDER BY key_id LIMIT ?",
@@ -103,29 +106,28 @@ class ShareStore:
             )
         ]
 
-    def counts(self) -> list[tuple[str, bool, int]]:
-        """Count the shares that are here: state, whether suspended, number. From an index, and only
-        if anything has been written since: it may be asked often."""
+    def count_by_state(self) -> list[tuple[str, bool, int]]:
+        """Count the shares by state and whether suspended; cheap, since cached until a write."""
 
         def read() -> list[tuple[str, bool, int]]:
             query = "SELECT state, suspended IS NOT NULL, COUNT(*) FROM shares GROUP BY 1, 2"
             return [(state, bool(held), n) for state, held, n in self._database.rows(query)]
 
-        return self._database.at_hand("counts", read)
+        return self._database.read_cached("counts", read)
 
     def find(self, key_id: str) -> StoredShare | None:
         def read() -> StoredShare | None:
             row = self._database.row(f"SELECT {COLUMNS} FROM shares WHERE key_id = ?", key_id)
             return None if row is None else StoredShare(*row)
 
-        return self._with_pending(self._database.at_hand(key_id, read))
+        return self._with_pending(self._database.read_cached(key_id, read))
 
-    def active(self, user_id: str, curve: str) -> StoredShare | None:
-        """The share of the user's present key on a curve."""
+    def active_share(self, user_id: str, curve: str) -> StoredShare | None:
+        """Return the share of the user's present key on a curve."""
         return self._in_state(ACTIVE, user_id, curve)
 
-    def voted(self, user_id: str, curve: str) -> StoredShare | None:
-        """The share of the vote that is outstanding."""
+    def voted_share(self, user_id: str, curve: str) -> StoredShare | None:
+        """Return the share of the outstanding vote."""
         return self._in_state(VOTED, user_id, curve)
 
     def _in_state(self, state: str, user_id: str, curve: str) -> StoredShare | None:
@@ -142,7 +144,7 @@ class ShareStore:
     def _with_pending(self, share: StoredShare | None) -> StoredShare | None: ...
 
     def _with_pending(self, share: StoredShare | None) -> StoredShare | None:
-        """A share as it must become."""
+        """Return a share with its suspension, if that could not be written yet."""
         if share is None:
             return None
         if share.key_id in self._pending_at_peer:
@@ -166,16 +168,16 @@ class ShareStore:
             # A vote whose time is not there counts as an old one.
             return None if row is None else row[0] or 0.0
 
-        return self._database.at_hand(f"vote {user_id} {curve}", read)
+        return self._database.read_cached(f"vote {user_id} {curve}", read)
 
     def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
-        """All shares of a user's key on a curve, as they were at one moment."""
+        """Return all shares of a user's key on a curve, from one snapshot."""
         query = f"SELECT {COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
         rows = self._database.rows(query, user_id, curve)
         return [self._with_pending(StoredShare(*row)) for row in rows]
 
-    def aborted(self, user_id: str, curve: str, limit: int) -> list[str]:
-        """Epochs for which this node has signed an abort, the newest first, up to a number."""
+    def aborted_epochs(self, user_id: str, curve: str, limit: int) -> list[str]:
+        """Return epochs whose abort this node has signed, the newest first, up to a number."""
         rows = self._database.rows(
             "SELECT key_id FROM signed WHERE user_id = ? AND curve = ? AND what = 'abort'"
             " ORDER BY rowid DESC LIMIT ?",
@@ -185,10 +187,10 @@ class ShareStore:
         )
         return [key_id for (key_id,) in rows]
 
-    # ------------------------------------------------------------------ a share is made
+    # ------------------------------------------------------------------ shares are made
 
     def prepare(self, share: StoredShare) -> None:
-        """Keep a new share beside the old one.
+        """Store a new share beside the present one.
 
         Raises:
             sqlite3.IntegrityError: a share of this key_id is there already.
@@ -197,10 +199,12 @@ class ShareStore:
             marks = ", ".join("?" * len(astuple(share)))
             cursor.execute(f"INSERT INTO shares ({COLUMNS}) VALUES ({marks})", astuple(share))
 
-    def enter(self, key_id: str, user_id: str, curve: str) -> None:
-        """Remember that a session makes shares of this epoch, for which this node has signed
-        nothing so far. Once the session is over without a vote, none will ever follow: that is
-        known from then on, also to a backup, until ``ENTERED`` later ones are over."""
+    def enter_epoch(self, key_id: str, user_id: str, curve: str) -> None:
+        """Store that a session makes shares of this epoch, before anybody can vote for it.
+
+        When the session ends without a vote, none will follow: that is stored, too, and so known to
+        later backups, until ``ENTERED`` later sessions have ended (``restore_reconciliation``, R4).
+        """
         with self._database.transaction() as cursor:
             cursor.execute(
                 "INSERT OR IGNORE INTO entered (key_id, user_id, curve) VALUES (?, ?, ?)",
@@ -213,15 +217,14 @@ class ShareStore:
             )
 
     def drop_prepared(self, key_id: str) -> None:
-        """Forget a share, unless it has been voted for."""
+        """Delete a share, unless it has been voted for."""
         self._drop("key_id = ?", key_id)
 
     def drop_orphans(self, live: Collection[str] = ()) -> None:
-        """Forget the prepared shares of all sessions but those that are live; and whatever could
-        not be forgotten before.
+        """Delete the prepared shares of all but live sessions, and erase what was deleted before.
 
         Args:
-            live: the key_ids of what they make.
+            live: epochs that live sessions make.
         """
         marks = ", ".join("?" * len(live))
         self._drop(f"key_id NOT IN ({marks})", *live)
@@ -235,14 +238,13 @@ class ShareStore:
             self._database.forget()
         self._database.sweep()
 
-    # ------------------------------------------------------------------ a share comes into force
+    # ------------------------------------------------------------------ activation
 
     def vote(self, key_id: str, sign: Callable[[StoredShare, LogHead], bytes]) -> bytes:
-        """Vote for a prepared share; it stays until both nodes have voted, or the other never will.
-        The same again for one that has been voted for.
+        """Vote for a prepared share (step 2); for a voted one, return the same vote again.
 
         Args:
-            sign: makes the vote.
+            sign: signs the vote.
 
         Returns:
             The ``SignedRecord`` with this vote alone.
@@ -266,7 +268,7 @@ class ShareStore:
             check_follows(cursor, share)
             sign_once(cursor, key_id, *at, "vote")
             cursor.execute("DELETE FROM entered WHERE key_id = ?", (key_id,))
-            vote = sign(share, events.head(cursor))
+            vote = sign(share, events.log_head(cursor))
             cursor.execute(
                 "UPDATE shares SET state = 'voted', record = ? WHERE key_id = ?", (vote, key_id)
             )
@@ -280,16 +282,16 @@ class ShareStore:
         return vote
 
     def activate(self, key_id: str, record: bytes, other: LogHead, session: str = "") -> list[str]:
-        """Make a voted share the active one; what it replaces and all others go. Once more:
-        nothing.
+        """Make a voted share the active one, and delete all others of the key (step 4). A repeated
+        call changes nothing.
 
         Args:
             record: the ``SignedRecord`` with both votes.
             other: head of the other node's log, from its vote.
-            session: that made the share, if that is known.
+            session: session that made the share, if that is known.
 
         Returns:
-            The key_ids of those that went.
+            The key_ids of the deleted shares.
 
         Raises:
             StaleUpdate: it has not been voted for, or the active share is not the one it replaces.
@@ -312,7 +314,7 @@ class ShareStore:
                     "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
                     (record, key_id),
                 )
-                seen = events.seen(other)
+                seen = events.head_outcome(other)
                 self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)
                 for old, state in gone:
                     if state == ACTIVE:
@@ -331,24 +333,24 @@ class ShareStore:
         voted_for: bool = False,
         replaces: str | None = None,
     ) -> StoredShare | None:
-        """Never vote for an epoch; a prepared share of it goes.
+        """Store that this node never votes for an epoch; delete a prepared share of it (step 4').
 
         Args:
-            voted_for: whether the other node has voted for it; unless it has, this node must hold
-                a share of it, or have aborted it before.
-            replaces: the key_id that it replaces, as that vote says.
+            voted_for: whether the other node has voted for the epoch. If not, this node must hold a
+                share of it, or have aborted it before.
+            replaces: the key_id that the epoch replaces, as that vote says.
 
         Returns:
-            None, or the share, if this node has voted for it.
+            None; or the share, if this node has voted for it, and nothing is changed.
 
         Raises:
-            StaleUpdate: this node has voted for it, and has no such share any more; or it is of no
-                concern to either node. ``HistoryLost``: it may have, before its store was put back.
+            StaleUpdate: this node has voted for it, and the share is gone; or neither node has such
+                a share. ``HistoryLost``: it may have voted before its store was restored (R4).
         """
         with self._database.transaction() as cursor:
             share = row_of(cursor, key_id)
             if share is not None and (share.user_id, share.curve) != (user_id, curve):
-                share = None  # of a session that was another user's at the other node
+                share = None  # another user's session, as this node knows it
             if share is not None and share.state != PREPARED:
                 return share
             signed = signed_for(cursor, key_id, user_id, curve)
@@ -363,7 +365,7 @@ class ShareStore:
         return None
 
     def drop(self, user_id: str, curve: str, key_id: str) -> None:
-        """Forget a share that the other node never votes for.
+        """Delete a share that the other node never votes for (step 6').
 
         Raises:
             StaleUpdate: it is in force here.
@@ -385,13 +387,12 @@ class ShareStore:
     # ------------------------------------------------------------------ after a restore
 
     def mark_restored(self, taken: str, *, both: bool) -> None:
-        """The store is from a backup: what nobody has voted for goes, and the rest waits to be
-        merged.
+        """Mark the store as restored from a backup: delete prepared shares, unmerge the others.
 
         Args:
-            taken: when the backup was, for the log of events.
-            both: the other node's was put back, too, or so says whoever runs this one: go on from
-                what is here, though nobody remembers what has been retired or suspended since.
+            taken: time of the backup, for the log of events.
+            both: go on from this backup, though the other node's store was restored, too, and
+                neither knows what has been retired or suspended since (--other-restored-too).
         """
         with self._database.transaction() as cursor:
             cursor.execute("DELETE FROM shares WHERE state = 'prepared'")
@@ -404,22 +405,23 @@ class ShareStore:
 
     @property
     def both_restored(self) -> bool:
-        """Whether it was put back to go on from what is here, though both stores were."""
+        """Whether the store was restored with ``both``."""
         row = self._database.row("SELECT both FROM put_back")
         return row is not None and bool(row[0])
 
     def merge(
         self, said: NodeStatement, without_multiplication: Callable[[StoredShare], bytes | None]
     ) -> UnmergedReason | None:
-        """Do what follows from what the other node knows of a key. No share goes by it: who lies
-        could have this node drop the one that is in force.
+        """Merge the other node's statement about a key. No share is deleted by it (R2).
+
+        What is suspended at the other node is suspended here in any case.
 
         Args:
-            stripped: a share without multiplication state; None if it has none.
+            without_multiplication: returns a share without multiplication state, or None if it has
+                none.
 
         Returns:
-            Why the key must not be served yet, if it was put back; what is suspended there is
-            suspended here all the same.
+            Reason why the key stays unmerged; None: it is served.
         """
         at = said.user_id, said.curve
         changed = False
@@ -458,10 +460,9 @@ class ShareStore:
         return kept is not None
 
     def mark_suspended_at_peer(self, key_ids: Collection[str]) -> None:
-        """Remember of shares that are here that the other node says they are suspended there; if
-        that cannot be written, it is owed."""
+        """Mark shares as suspended at the other node; what cannot be written now is pending."""
         self._pending_at_peer |= set(key_ids)
-        self._database.urgently(lambda: self._write_suspended_there(key_ids))
+        self._database.write_urgently(lambda: self._write_suspended_there(key_ids))
         self._pending_at_peer -= set(key_ids)
 
     def _write_suspended_there(self, key_ids: Collection[str]) -> None:
@@ -476,11 +477,11 @@ class ShareStore:
         return len(self._pending) + len(self._pending_at_peer)
 
     def has_pending_suspension(self, key_id: str) -> bool:
-        """Whether that a share is suspended could not be written."""
+        """Return whether the suspension of a share could not be written yet."""
         return key_id in self._pending
 
     def write_pending(self) -> None:
-        """Write what is owed, and keep room for the next time.
+        """Write pending suspensions, and reserve disk space for the next ones.
 
         Raises:
             StoreFailed: not all could be written.
@@ -491,20 +492,19 @@ class ShareStore:
             self.mark_suspended_at_peer(there)
         self._database.hold_reserve()
 
-    # ------------------------------------------------------------------ otherwise
+    # ------------------------------------------------------------------ suspension and events
 
     def suspend(self, key_id: str, why: str, share: bytes | None = None) -> None:
-        """Do nothing with a share any more but recovering its key. If that cannot be written, it is
-        owed (``write_pending``), and holds in memory; what is left of a process that ends by then
-        is no more than before.
+        """Suspend a share. If that cannot be written now, it counts in memory, and is pending
+        (``write_pending``); a crash by then loses it.
 
         Args:
-            share: the share to keep in its place, after state in it was discarded.
+            share: share to store in its place, without state that was discarded.
         """
         if share is None and key_id in self._pending:
             share = self._pending[key_id][1]
         self._pending[key_id] = why, share
-        self._database.urgently(lambda: self._write_suspended(key_id, why, share))
+        self._database.write_urgently(lambda: self._write_suspended(key_id, why, share))
         self._pending.pop(key_id, None)
         if share is not None:
             self._database.forget()
@@ -520,8 +520,8 @@ class ShareStore:
             if share is not None:
                 cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
 
-    def suspended(self, limit: int) -> list[str]:
-        """The key ids of shares in force with which nothing is done any more, up to a number."""
+    def suspended_key_ids(self, limit: int) -> list[str]:
+        """Return the key_ids of suspended shares in force, up to a number."""
         rows = self._database.rows(
             "SELECT key_id FROM shares WHERE state = ? AND suspended IS NOT NULL"
             " ORDER BY key_id LIMIT ?",
@@ -532,17 +532,17 @@ class ShareStore:
         found |= {i for i in list(self._pending) if (s := self.find(i)) and s.state == ACTIVE}
         return sorted(found)[:limit]
 
-    def note(
+    def log_event(
         self, kind: Kind, user_id: str, curve: str, key_id: str, session: str, outcome: str = ""
     ) -> None:
-        """Write down an event that changes no share."""
+        """Log an event that changes no share."""
         with self._database.transaction() as cursor:
             self._log.write(
                 cursor, kind, user_id, curve, key_id=key_id, session=session, outcome=outcome
             )
 
     def events(self) -> list[Event]:
-        """The whole log, oldest first."""
+        """Return the whole log, oldest first."""
         return [Event(*row) for row in self._database.rows("SELECT * FROM events ORDER BY number")]
 
     def close(self) -> None:

@@ -1,5 +1,7 @@
-"""Votes and aborts that an MPC node has signed, and sessions that it has entered, as its store
-remembers them; each function is for use within a transaction."""
+"""Votes and aborts that an MPC node has signed, and epochs that it has entered, in its store.
+
+Each function runs within a transaction of the store.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,12 @@ from typing import Final
 from mpcsim.service.mpc_node.store.rows import StaleUpdate, StoredShare, active_key_id
 
 SIGNED: Final = 64
-"""Newest votes of a user and curve that are remembered, and newest aborts; some 250 bytes each. An
-older vote was for shares that have been dropped here, because the other node had aborted them, or
-had voted for what replaced them: an abort is nothing to it. An older abort is of a session that is
-over, so that no vote follows."""
+"""Newest votes of a user and curve that are kept, and newest aborts; some 250 bytes each. Older
+ones are harmless to forget: the share of an older vote has been deleted, on the other node's
+signature; and no vote follows an older abort, since its session has ended."""
 ENTERED: Final = 64
-"""Sessions over without a vote that are remembered for a user and curve, some 200 bytes each. Of an
-older one a store that is put back later does not know that it was over: that is in doubt."""
+"""Sessions of a user and curve that ended without a vote and are kept, some 200 bytes each. Of
+older ones a restored store does not know that they ended: their epochs are in doubt."""
 
 
 def check_follows(cursor: sqlite3.Cursor, share: StoredShare) -> None:
@@ -29,7 +30,7 @@ def check_follows(cursor: sqlite3.Cursor, share: StoredShare) -> None:
 
 
 def sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, what: str) -> None:
-    """Write down what this node signs for an epoch, as long as that matters (``SIGNED``).
+    """Store what this node signs for an epoch (A1), as long as that matters (``SIGNED``).
 
     Raises:
         StaleUpdate: it has signed the contrary.
@@ -57,6 +58,6 @@ def signed_for(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str) ->
 
 def was_entered(cursor: sqlite3.Cursor, key_id: str) -> bool:
     """Return whether nothing about an epoch was forgotten: its session began after the store was
-    put back, or was over when the backup was taken."""
+    restored, or had ended when the backup was taken."""
     row = cursor.execute("SELECT 1 FROM entered WHERE key_id = ?", (key_id,)).fetchone()
     return row is not None

@@ -1,4 +1,7 @@
-"""Shares of an MPC node come into force, or never do: its part in what ``voting`` decides."""
+"""Verbs of key activation at an MPC node: vote, activate, standing, abort, drop, holdings.
+
+The protocol is on the page of ``gateway.activation.decision``.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,21 @@ from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
 from mpcsim.service.mpc_node.sessions.table import SessionTable
 from mpcsim.service.mpc_node.shares import KeyShares
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import (
+    ACTIVE,
+    PAGE,
+    AbortEpoch,
+    DropShare,
+    GetActivationState,
+    ListShares,
+    ShareInfoPage,
+)
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.rpc.standing import ACTIVE, PAGE, Ask, Drop, End, Holdings, ListHoldings
 from mpcsim.service.rpc.statements import SignedRecord
 
 
 class Activation:
-    """Ends sessions that make shares, by votes and aborts. Any thread may call."""
+    """Handles these verbs, and ends the sessions that made the shares. Any thread may call."""
 
     def __init__(
         self,
@@ -37,7 +48,7 @@ class Activation:
         self._expiry = expiry
 
     def vote(self, grant: Grant, data: bytes) -> wire.Body:
-        """Promise: all three holders are done, this one holds its new share durably."""
+        """Vote for the share of a finished session, which this node then holds durably (2)."""
         context, body = self._context, wire.Activate.from_bytes(data)
         session = self._sessions.find(body.session_id)
         grant.check(Scope("vote", session.user_id, body.key_id, body.session_id))
@@ -49,11 +60,11 @@ class Activation:
             if not session.done:
                 raise Refused(CONFLICT, f"the {ROLES[context.me]} is not done")
             at = made.user_id, made.curve
-            with recording_refusals(context.store.note, *at, session.session_id, made.key_id):
+            with recording_refusals(context.store.log_event, *at, session.session_id, made.key_id):
                 return self._voting.vote(made.key_id)
 
     def activate(self, grant: Grant, data: bytes) -> None:
-        """Put shares in force for which both MPC nodes have voted."""
+        """Activate a share for which both MPC nodes have voted (4)."""
         context, body = self._context, SignedRecord.from_bytes(data)
         record = body.record
         grant.check(Scope("activate", record.user_id, record.epoch))
@@ -62,17 +73,17 @@ class Activation:
             made_in = self._sessions.find_by_made_share(record.key_id)
             session_id = made_in.session_id if made_in else b""
             try:
-                with recording_refusals(context.store.note, *at, session_id, record.key_id):
+                with recording_refusals(context.store.log_event, *at, session_id, record.key_id):
                     self._voting.activate(body, session_id.hex())
-            finally:  # it may have been replaced, but not forgotten by the disk
+            finally:  # also if the replaced share could not be erased from the disk
                 self._forget_replaced(*at)
                 made = context.store.find(record.key_id)
                 if made is not None and made.predecessor is not None:
                     self._presignatures.forget(made.predecessor)
 
     def _forget_replaced(self, user_id: str, curve: str) -> None:
-        """Forget shares that are no longer in force, and what signs with them or reshares them; and
-        what has made shares that are in force, or are no more."""
+        """Forget the decoded form of a replaced share, and end the sessions that use it, or whose
+        own share is active or gone."""
         with self._context.lock:
             self._shares.forget_decoded(user_id, curve)
             for session in [s for s in self._sessions if s.user_id == user_id]:
@@ -82,40 +93,40 @@ class Activation:
                     self._sessions.forget(session)
 
     def activation_state(self, grant: Grant, data: bytes) -> wire.Body:
-        """Say which shares of a user's key are in force, and which have been voted for."""
-        ask = Ask.from_bytes(data)
+        """Return the active and the voted share of a user's key (2')."""
+        ask = GetActivationState.from_bytes(data)
         grant.check(Scope("standing", ask.user_id))
         self._expiry.sweep()
         return self._voting.activation_state(ask)
 
     def abort(self, grant: Grant, data: bytes) -> wire.Body:
-        """Sign that this node never votes for an epoch, or say that it has."""
-        body = End.from_bytes(data)
+        """Sign that this node never votes for an epoch, or show its vote (4')."""
+        body = AbortEpoch.from_bytes(data)
         abort = body.abort
         grant.check(Scope("abort", abort.user_id, abort.epoch))
         with self._context.share_changes:
             ended = self._voting.abort(body)
             if ended.signature is not None:
-                with self._context.lock:  # though it has made nothing yet: no vote may follow
+                with self._context.lock:  # no vote may follow, even if no share is prepared yet
                     for session in self._sessions:
                         if session.epoch == abort.epoch.hex():
                             self._sessions.forget(session)
             return ended
 
     def drop(self, grant: Grant, data: bytes) -> None:
-        """Forget shares for which the other MPC node never votes."""
-        body = Drop.from_bytes(data)
+        """Delete a share for which the other MPC node never votes (6')."""
+        body = DropShare.from_bytes(data)
         abort = body.abort
         grant.check(Scope("drop", abort.user_id, abort.epoch))
         at, key_id = (abort.user_id, abort.curve_name), abort.epoch.hex()
-        note = self._context.store.note
+        note = self._context.store.log_event
         with self._context.share_changes, recording_refusals(note, *at, b"", key_id):
             self._voting.drop(body)
             if (session := self._sessions.find_by_made_share(key_id)) is not None:
                 self._sessions.forget(session)
 
     def share_inventory(self, grant: Grant, data: bytes) -> wire.Body:
-        """List the shares that are here, a page at a time."""
-        body = ListHoldings.from_bytes(data)
+        """List the shares in the store, a page at a time."""
+        body = ListShares.from_bytes(data)
         grant.check(Scope("holdings"))
-        return Holdings.of(self._context.store.share_inventory(body.after, PAGE))
+        return ShareInfoPage.of(self._context.store.share_inventory(body.after, PAGE))

@@ -1,4 +1,4 @@
-"""Sessions that make a key's shares: generations, and recoveries of a key."""
+"""Verbs that begin key creation at an MPC node: ``generate`` and ``recover``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KeyCreation:
     ) -> None:
         """
         Args:
-            lifetime_s: after so long a session expires.
+            lifetime_s: lifetime of a session.
         """
         self._context = context
         self._shares = shares
@@ -54,12 +54,12 @@ class KeyCreation:
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS, scheme)
         except UsageError:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
-        with recording_refusals(context.store.note, user_id, curve, body.session_id):
+        with recording_refusals(context.store.log_event, user_id, curve, body.session_id):
             peers = self._peers(body.session_id)
             self._expiry.sweep()
             with context.lock:
                 self._shares.check_merged(*context.store.of_key(user_id, curve))
-                if context.store.active(user_id, curve):
+                if context.store.active_share(user_id, curve):
                     raise key_exists(curve)
                 party = dkg.party(
                     agreed,
@@ -78,11 +78,11 @@ class KeyCreation:
         body = wire.Recover.from_bytes(data)
         context, user_id, curve = self._context, grant.user_id, body.curve_name
         scheme = _scheme(curve, body.k)
-        with recording_refusals(context.store.note, user_id, curve, body.session_id):
+        with recording_refusals(context.store.log_event, user_id, curve, body.session_id):
             peers = self._peers(body.session_id)
             self._expiry.sweep()
             with context.lock:
-                stored = context.store.active(user_id, curve)
+                stored = context.store.active_share(user_id, curve)
                 if stored is None:
                     raise no_such_key()
                 key_id = bytes.fromhex(stored.key_id)
@@ -105,7 +105,8 @@ class KeyCreation:
         return self._runner.run(session, (), record=share.record.to_bytes())
 
     def _peers(self, session_id: bytes) -> dict[PartyId, bytes]:
-        """
+        """Return the keys with which unsealed messages of the peers must be signed.
+
         Raises:
             NodeFailed: the other MPC node has not been met.
         """

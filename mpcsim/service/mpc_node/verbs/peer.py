@@ -1,4 +1,5 @@
-"""Statements of the other MPC node that the gateway carries, and those of this one for it."""
+"""Verbs by which the gateway carries statements between the MPC nodes: ``meet``, ``attest``,
+``hear``, ``testify``, ``merge``."""
 
 from __future__ import annotations
 
@@ -9,11 +10,16 @@ from mpcsim.service.mpc_node.context import NodeContext
 from mpcsim.service.mpc_node.verbs.suspension import Suspensions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.rpc.statements import Attest, SignedAttestation, SignedTestimony, Testify
+from mpcsim.service.rpc.statements import (
+    GetAttestation,
+    GetReconciliationStatement,
+    SignedAttestation,
+    SignedReconciliationStatement,
+)
 
 
 class PeerStatements:
-    """Makes and hears statements. Any thread may call."""
+    """Makes and accepts statements. Any thread may call."""
 
     def __init__(
         self,
@@ -30,36 +36,36 @@ class PeerStatements:
         self._suspensions = suspensions
 
     def meet(self, grant: Grant, data: bytes) -> None:
-        """Hear who the other MPC node is."""
+        """Take the other MPC node's hello."""
         grant.check(Scope("meet"))
         self._context.peer.meet(wire.Hello.from_bytes(data))
 
     def attest(self, grant: Grant, data: bytes) -> wire.Body:
-        """State which keys are suspended here."""
+        """Sign which keys are suspended here (3')."""
         grant.check(Scope("attest"))
-        Attest.from_bytes(data)
+        GetAttestation.from_bytes(data)
         return self._attestations.make_statement()
 
     def hear(self, grant: Grant, data: bytes) -> None:
-        """Hear which keys are suspended there."""
+        """Accept which keys are suspended at the other node (5')."""
         grant.check(Scope("hear"))
         self._attestations.accept_statement(SignedAttestation.from_bytes(data))
 
     def testify(self, grant: Grant, data: bytes) -> wire.Body:
-        """State what this node knows of a user's key."""
-        body = Testify.from_bytes(data)
+        """Sign what this node knows of a user's key (``restore_reconciliation``, 4)."""
+        body = GetReconciliationStatement.from_bytes(data)
         grant.check(Scope("testify", body.user_id))
         return self._reconciliation.make_statement(body)
 
     def merge(self, grant: Grant, data: bytes) -> None:
-        """Hear what the other MPC node knows of a key that was put back here."""
-        body = SignedTestimony.from_bytes(data)
+        """Merge what the other MPC node knows of a restored key (``restore_reconciliation``, 6)."""
+        body = SignedReconciliationStatement.from_bytes(data)
         at = body.statement.user_id, body.statement.curve_name
         grant.check(Scope("merge", at[0]))
         with self._context.share_changes:
             try:
                 self._reconciliation.accept_statement(body, self._boot.hello.boot)
-            finally:  # it may be suspended, though the key is not served
-                active = self._context.store.active(*at)
+            finally:  # it may have been suspended, though it stays unmerged
+                active = self._context.store.active_share(*at)
                 if active is not None and active.suspended is not None:
                     self._suspensions.suspend_share(active, active.suspended)

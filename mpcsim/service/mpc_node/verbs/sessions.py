@@ -1,4 +1,4 @@
-"""Open sessions of an MPC node go on, or are ended by the gateway."""
+"""Verbs of open sessions at an MPC node: ``exchange``, ``close``, ``reset``."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class OpenSessions:
         self._runner = runner
 
     def exchange(self, grant: Grant, data: bytes) -> wire.Body:
-        """Give a session messages, and answer with those that follow."""
+        """Pass messages to a session, and answer with those that follow."""
         body = wire.Exchange.from_bytes(data)
         session = self._sessions.find(body.session_id)
         grant.check(session.scope("exchange"))
         return self._runner.run(session, body.messages)
 
     def close(self, grant: Grant, data: bytes) -> None:
-        """End a session, if it is open; shares that nobody voted for go with it."""
+        """End a session, if it is open; its prepared share is deleted."""
         body = wire.Close.from_bytes(data)
         with self._context.share_changes:
             session = self._sessions.get(body.session_id)
@@ -42,8 +42,7 @@ class OpenSessions:
                 self._expiry.end(session)
 
     def reset(self, grant: Grant, data: bytes) -> None:
-        """End all sessions. The gateway has just been started and knows of none: none that is open
-        here will be gone on with, and none must keep others from a key."""
+        """End all sessions: the gateway has just started and will continue none of them."""
         grant.check(Scope("reset"))
         wire.Reset.from_bytes(data)
         with self._context.lock:

@@ -1,4 +1,4 @@
-"""Signing by an MPC node: in a session with the client, or at once with a presignature."""
+"""Verbs of signing at an MPC node: ``sign`` (a session) and ``presigned`` (at once)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mpcsim.service.errors import (
     GONE,
     SIGNING,
     Refused,
+    key_suspended,
     no_such_child,
     not_authentic,
-    suspended,
 )
 from mpcsim.service.mpc_node.boot import Boot
 from mpcsim.service.mpc_node.context import NodeContext
@@ -31,16 +31,16 @@ from mpcsim.service.mpc_node.shares import KeyShares
 from mpcsim.service.mpc_node.verbs.vault import VaultHalves
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.vault import SigningRequest, VaultUse, answer_tag, hashes
+from mpcsim.service.vault import SigningRequest, VaultUse, answer_tag, sha256_each
 
 
 class Signing:
-    """Begins one MPC node's signing sessions.
+    """Begins one MPC node's signing sessions, and signs with presignatures.
 
-    One a key at a time: a second one is refused and the first goes on; this also keeps a cheating
-    peer from guessing at the same multiplication state in many sessions at once. Signing keeps to
-    one thread, the caller's event loop, because of what shares have in common in a process
-    (``keyshare.Guard``).
+    One session a key at a time: a second one is refused, and the first goes on. This also keeps a
+    cheating client from guessing at the same multiplication state in many sessions at once. Signing
+    stays in one thread, the caller's event loop, since shares in a process have common state
+    (``protocols.key_share.Guard``).
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class Signing:
         self._lifetime_s = lifetime_s
 
     def sign(self, grant: Grant, data: bytes) -> wire.Body:
-        """Begin to sign, and open this node's half if it comes along.
+        """Begin a signing session, and open this node's half if the request has one.
 
-        Who has the token and the ``secret_store``, but cannot open the share, gets this far, too:
-        an answer to a message of its choice, on ed25519 with a share of a signature. It is of use
-        only together with the client's share of this epoch, and costs this node one signing
-        session's first step, for which the key is busy.
+        An attacker with the token and the ``secret_store``, but without the client's share, gets
+        this far, too: an answer to a message of its choice, on ed25519 with a share of a signature.
+        That is of no use without the client's share of this epoch, and costs this node the first
+        step of a session, during which the key is busy.
         """
         body, me = wire.Sign.from_bytes(data), self._context.me
         grant.check(
@@ -82,7 +82,7 @@ class Signing:
         )
         if body.signer != me:
             raise Refused(BAD_REQUEST, f"the {ROLES[me]} is not the signer asked for")
-        use = VaultUse.signing(
+        use = VaultUse.for_signing(
             body.key_id,
             grant.user_id,
             body.proof.boot,
@@ -94,7 +94,7 @@ class Signing:
         with self._context.lock:
             stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
             self._vault.check_authentic(stored, use, body.proof.mac)
-            if not set(hashes(body.messages)) <= set(body.first):
+            if not set(sha256_each(body.messages)) <= set(body.first):
                 raise not_authentic(me)
             self._boot.check_new_session(body.session_id)
             share = self._shares.decoded(stored)
@@ -112,13 +112,13 @@ class Signing:
         return replace(answer, answers=answers, half=half)
 
     def signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
-        """Make the party of a signing session, or of one that makes presignatures.
+        """Create the party of a signing session, or of one that makes presignatures.
 
         Raises:
-            Refused: the key was attacked, or what is to be signed is no message for it.
+            Refused: the key was attacked, or it cannot sign that message.
         """
-        if share.mta is not None and not share.usable(CLIENT):
-            raise suspended("this key was attacked; recover it")
+        if share.mta is not None and not share.can_multiply(CLIENT):
+            raise key_suspended("this key was attacked; recover it")
         signers, session_id = (CLIENT, self._context.me), body.session_id
         rng, listener = self._context.rng, self._context.listener
         try:
@@ -144,10 +144,10 @@ class Signing:
             raise Refused(BAD_REQUEST, str(error)) from None
 
     def presigned(self, grant: Grant, data: bytes) -> wire.Body:
-        """Sign with a presignature, and open this node's half.
+        """Sign with a presignature, and open this node's half (``presignatures``, 7).
 
-        The client finishes only if the other MPC node opens its half, too: that one sees to it
-        that a presignature is used once, whatever this one does.
+        The client can finish only if the other MPC node opens its half, too, which it does once for
+        a presignature (P2), whatever this node does.
         """
         context, me = self._context, self._context.me
         body = wire.Presigned.from_bytes(data)
@@ -157,7 +157,7 @@ class Signing:
         if using.signer != me:
             raise Refused(BAD_REQUEST, f"the {ROLES[me]} is not the signer asked for")
         encoded = using.encode(NO_CONTEXT)
-        use = VaultUse.presigned(
+        use = VaultUse.for_presigned(
             body.key_id, grant.user_id, body.proof.boot, vault.reply_key, encoded
         )
         with context.lock:
@@ -184,12 +184,12 @@ class Signing:
 
 
 def _check_child(share: KeyShare, path: Path) -> None:
-    """See that there is a key at the end of a path.
+    """Check that a path leads to a child key.
 
     Raises:
-        Refused: there is none.
+        Refused: it does not.
     """
     try:
-        share.record.at(path)
+        share.record.derive(path)
     except UsageError as error:
         raise no_such_child(error) from None

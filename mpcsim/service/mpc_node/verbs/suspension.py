@@ -1,8 +1,9 @@
-"""Suspended keys at an MPC node: nothing is done with such a share any more but recovering its key.
+"""Suspension of keys at an MPC node: such a share is used for nothing but recovering its key.
 
-A key is suspended after an abort that demands it, on the notice of whoever has the client's share,
-or because it is suspended at the other MPC node. What cannot be stored is owed, and counts
-(``ShareStore.write_pending``).
+A key is suspended after an abort that demands it (1'), on a notice sealed with the client's share
+(4), or because it is suspended at the other MPC node; the steps are those on the page of
+``gateway.activation.suspensions``. A suspension that cannot be stored now counts in memory, and is
+stored later (``ShareStore.write_pending``).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from mpcsim.service.mpc_node.presignatures import Presignatures
 from mpcsim.service.mpc_node.sessions.table import Session, SessionTable
 from mpcsim.service.mpc_node.shares import KeyShares
 from mpcsim.service.mpc_node.store import StoredShare
-from mpcsim.service.rpc import notices, wire
+from mpcsim.service.rpc import suspension_notices, wire
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.rpc.statements import Suspended
+from mpcsim.service.rpc.statements import SuspensionReceipt
 
 
 class Suspensions:
@@ -42,21 +43,23 @@ class Suspensions:
         """Sessions that this node has aborted, by reason, since it was made."""
 
     def suspend(self, grant: Grant, data: bytes) -> wire.Body:
-        """Suspend a key if whoever has the client's share says so; whoever carries that is believed
-        nothing."""
+        """Suspend a key if the notice was sealed with the client's share (4). The gateway, which
+        carries it, is not believed."""
         body, context = wire.SuspendKey.from_bytes(data), self._context
         at = body.occasion
         grant.check(Scope("suspend", at.user_id, at.key_id, at.session_id))
         stored = self._shares.active_share(at.user_id, at.key_id.hex())
         secret = self._shares.decoded(stored).peers[CLIENT].pair_secret
-        culprit = notices.opened(secret, at, context.me, body.notice)
+        culprit = suspension_notices.open_notice(secret, at, context.me, body.notice)
         if culprit is not None:
             self.suspend_share(stored, f"the client caught party {culprit} cheating")
-        said = Suspended(at.key_id, notices.digest(body.notice), int(culprit is not None))
-        return wire.Acknowledged(said.opened, context.identity.sign(said))
+        said = SuspensionReceipt(
+            at.key_id, suspension_notices.notice_digest(body.notice), int(culprit is not None)
+        )
+        return wire.SuspendReply(said.opened, context.identity.sign(said))
 
     def suspend_share(self, stored: StoredShare, why: str) -> None:
-        """Suspend a share, unless it is, and end what signs with it."""
+        """Suspend a share, unless it is, and end the session that signs with it."""
         store, key_id = self._context.store, stored.key_id
         try:
             if stored.suspended is None or store.has_pending_suspension(key_id):
@@ -64,10 +67,10 @@ class Suspensions:
         finally:
             with self._context.lock:
                 self._sessions.end_signing(key_id)
-                self._presignatures.forget(key_id)  # after what could still make some
+                self._presignatures.forget(key_id)  # after the session that could make more
 
     def on_abort(self, session: Session, aborted: Aborted) -> None:
-        """Discard and suspend what an abort demands, and log what happened."""
+        """Suspend a key, and discard its state, as an abort demands (1'); log the abort."""
         context, key_id = self._context, session.key_id
         signing = session.party.definition is not reshare.RESHARE
         LOG.warning("%s %s: %s", ROLES[context.me], session.party.definition.name, aborted)
@@ -75,13 +78,13 @@ class Suspensions:
             self.aborts[aborted.reason] += 1
         if key_id is None or not signing or aborted.consequence is Consequence.RETRY:
             return
-        # Stop working with the culprit: it holds the other share that this key signs with.
+        # The culprit holds the other share that this key signs with.
         why = f"{aborted.reason.text} (by the {_names(aborted.culprits)})"
         kept: bytes | None = None
         stored = context.store.find(key_id)
         if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
-            with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
-                kept = self._shares.decoded(stored).after(aborted).to_bytes()
+            with suppress(NodeFailed):  # a share damaged since cannot sign anyway
+                kept = self._shares.decoded(stored).after_abort(aborted).to_bytes()
         try:
             context.store.suspend(key_id, why, kept)
         finally:

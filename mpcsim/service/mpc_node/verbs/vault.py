@@ -1,5 +1,5 @@
-"""Halves of a vault, opened by an MPC node for whoever has the client's share or its secret store
-(``mpcsim.service.vault.use``). This is seen before anything is opened or begun."""
+"""Verb ``open`` of an MPC node: opens its half of a vault, for a holder of the client's share or
+secret store (``mpcsim.service.vault.use``), which is checked before anything is opened."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class VaultHalves:
         self._attestations = attestations
 
     def open(self, grant: Grant, data: bytes) -> wire.Body:
-        """Open a half, and allow presignatures to be used, or take one that is used now."""
+        """Open a half; issue a usage token for presignatures, or spend one (``presignatures``)."""
         body = wire.OpenHalf.from_bytes(data)
         grant.check(Scope("open", grant.user_id, body.key_id))
         whole, using = bool(body.whole), body.using
         with self._context.lock:
             stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
-            use = VaultUse.opening(
+            use = VaultUse.for_opening(
                 body.key_id,
                 grant.user_id,
                 body.proof.boot,
@@ -53,7 +53,7 @@ class VaultHalves:
             if whole and (body.count or using):
                 raise Refused(BAD_REQUEST, "presignatures are for vaults that both MPC nodes open")
             allowance: bytes | None = None
-            if using:  # whatever becomes of it
+            if using:  # spent even if the half does not open
                 self._usage_tokens.use(stored.key_id, using.allowance, using.index)
             half = self.rewrap(stored, body.half, body.reply_key, whole=whole)
             if body.count:
@@ -65,8 +65,8 @@ class VaultHalves:
         """Return this node's half of a vault, or the whole, encrypted to a reply key.
 
         Raises:
-            Refused: it does not open, or is sealed to a key that is lost; of a whole, the other MPC
-                node has not said within an hour that the key is not suspended.
+            Refused: it does not open, or is sealed to a key that is lost; for a whole vault: the
+                other MPC node has not stated within an hour that the key is not suspended.
         """
         context = self._context
         if whole:
@@ -89,14 +89,13 @@ class VaultHalves:
             raise Refused(BAD_REQUEST, "Invalid secret_store") from None
 
     def check_authentic(self, stored: StoredShare, use: VaultUse, mac: bytes) -> None:
-        """See that a request comes from whoever has the client's share, or its secret store.
+        """Check that a request comes from a holder of the client's share or secret store.
 
-        Nothing has been opened or begun before, and if it does not, nobody is blamed for it: what
-        carries a request can alter it.
+        It is the first check, and nobody is blamed if it fails: the gateway can alter a request.
 
         Raises:
             Refused: it does not, or is for an earlier boot of this node.
         """
         self._boot.check_boot(use)
-        if not use.authenticated(self._shares.decoded(stored).auth_key(CLIENT), mac):
+        if not use.is_authenticated_by(self._shares.decoded(stored).auth_key(CLIENT), mac):
             raise not_authentic(self._context.me)

@@ -24,7 +24,7 @@ from mpcsim.service.smart_account.errors import (
 )
 from mpcsim.service.smart_account.operation.fields import MAX_BYTES
 from mpcsim.service.smart_account.service import Reply
-from mpcsim.strict_json import MOST_VALUES, Unwanted
+from mpcsim.strict_json import MAX_VALUES, RefusedDocument
 
 
 class Caller(Protocol):
@@ -61,14 +61,14 @@ THREADS: Final = 32
 RETRY_AFTER_S: Final = 1
 
 
-class UserPlaces:
+class UserQueues:
     """Places of each user's requests, so that no user holds up the others. For one event loop."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[asyncio.Semaphore, int]] = {}
 
     @asynccontextmanager
-    async def place(self, user_id: str) -> AsyncIterator[None]:
+    async def hold(self, user_id: str) -> AsyncIterator[None]:
         """Hold a place in the block; wait for it first, in the order of coming.
 
         Raises:
@@ -92,12 +92,12 @@ class UserPlaces:
 
 
 def routes(answer: Answer, authorize: Authorize) -> list[Route]:
-    """One route for each endpoint of the flow.
+    """Return one route for each endpoint of the flow.
 
     The service computes in a worker thread, so that an operation in the EVM does not hold up the
     event loop. Errors are ``{"error": "..."}`` with the status of their kind.
     """
-    places, threads = UserPlaces(), ThreadPoolExecutor(THREADS, "smart accounts")
+    places, threads = UserQueues(), ThreadPoolExecutor(THREADS, "smart accounts")
     return [_route(endpoint, answer, authorize, places, threads) for endpoint in Endpoint]
 
 
@@ -105,14 +105,14 @@ def _route(
     endpoint: Endpoint,
     answer: Answer,
     authorize: Authorize,
-    places: UserPlaces,
+    places: UserQueues,
     threads: ThreadPoolExecutor,
 ) -> Route:
     async def handle(request: Request) -> Response:
         caller = authorize(request)
         try:
             # Before the body is read: a refusal costs less than an answer.
-            async with places.place(caller.user_id):
+            async with places.hold(caller.user_id):
                 members = await _members(request) if endpoint.method == "POST" else {}
                 members |= request.path_params
                 reply = await asyncio.get_running_loop().run_in_executor(
@@ -143,8 +143,8 @@ async def _members(request: Request) -> dict[str, object]:
     except ClientDisconnect:
         raise BadRequest("the body is incomplete") from None
     try:
-        members = strict_json.parse(bytes(body), MOST_VALUES)
-    except Unwanted as error:
+        members = strict_json.parse(bytes(body), MAX_VALUES)
+    except RefusedDocument as error:
         raise BadRequest(f"the body {error}") from None
     except InvalidEncoding:
         raise BadRequest("the body is not JSON") from None

@@ -117,16 +117,17 @@ _ERRORS: Final[Mapping[Endpoint, tuple[type[SmartAccountError], ...]]] = {
     Endpoint.SEND: (UnknownOperation, Inconsistent, Refused),
     Endpoint.RECEIPT: (UnknownOperation,),
 }
-"""What an endpoint may answer beside what each of them may."""
+"""Errors of an endpoint beside those that every endpoint may answer."""
 
 
 def paths() -> dict[str, Any]:
-    """By path and method; authentication and its errors are whose routes they become."""
+    """Return the OpenAPI paths; authentication and its errors are added by whoever mounts the
+    routes."""
     return {endpoint.path: {endpoint.method.lower(): _operation(endpoint)} for endpoint in Endpoint}
 
 
 def schemas() -> dict[str, Schema]:
-    """What the paths refer to, but for ``Error``: ``{"error": ...}``."""
+    """Return the schemas that the paths refer to, but for ``Error``: ``{"error": ...}``."""
     found = {_reply_name(endpoint): _reply(endpoint) for endpoint in Endpoint}
     for endpoint in Endpoint:
         if endpoint.method == "POST":

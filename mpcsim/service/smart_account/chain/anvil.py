@@ -30,7 +30,7 @@ import httpx
 from eth_typing import ChecksumAddress
 
 from mpcsim.errors import UsageError
-from mpcsim.service.process.lifetime import program_ending_with_its_starter
+from mpcsim.service.process.process_lifetime import program_ending_with_parent
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
 from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
@@ -47,8 +47,10 @@ takes up to six bytes a unit of gas (calls that do nothing: their traces), so 18
 MEMORY_BYTES: Final = 1 << 30
 NICE: Final = 10
 ALIVE_S: Final = 10.0
-"""For an answer that takes no computing: one who asks for much at a time is not to end the chain of
-all others."""
+"""Seconds for an answer that takes no computing.
+
+One caller who asks for much at a time must not end the chain of all others.
+"""
 STARTING_S: Final = 30.0
 ENDING_S: Final = 10.0
 
@@ -105,16 +107,16 @@ class AnvilChain(JsonRpcChain):
         super().__init__("", **options)
 
     def request(self, method: str, *params: object) -> Any:
-        process = self._running()
+        process = self._ensure_running()
         try:
             return super().request(method, *params)
         except ChainTimeout:
-            if not self._answers():
+            if not self._is_responsive():
                 self._end(process)
             raise
 
-    def _answers(self) -> bool:
-        """Whether the process answers anything; if so it is busy, no more."""
+    def _is_responsive(self) -> bool:
+        """Return whether the process answers anything; if so it is busy, no more."""
         try:
             self._post({"jsonrpc": "2.0", "id": 0, "method": "eth_chainId"}, ALIVE_S)
         except httpx.HTTPError:
@@ -130,7 +132,7 @@ class AnvilChain(JsonRpcChain):
             self._end(process)
         super().close()
 
-    def _running(self) -> subprocess.Popen[str]:
+    def _ensure_running(self) -> subprocess.Popen[str]:
         """Return the process, started if need be."""
         with self._starting:
             if self._closed:
@@ -140,12 +142,12 @@ class AnvilChain(JsonRpcChain):
                 self._end(process)  # closes its pipes
                 process = None
             if process is None:
-                process = self._process = self._started()
+                process = self._process = self._start()
             return process
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            program_ending_with_its_starter(self._command, NICE, MEMORY_BYTES),
+            program_ending_with_parent(self._command, NICE, MEMORY_BYTES),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

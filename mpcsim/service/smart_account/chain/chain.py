@@ -1,4 +1,4 @@
-"""What the flow needs of an EVM chain; ``embedded``, ``anvil`` and ``jsonrpc`` provide it."""
+"""Interface of an EVM chain for the flow; ``embedded``, ``anvil`` and ``jsonrpc`` implement it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Reverted(Exception):
 
 @dataclass(frozen=True)
 class Fees:
-    """What a transaction of now should offer, in wei per gas."""
+    """Fees that a transaction should offer now, in wei per gas."""
 
     base_fee: int
-    """Of the next block (EIP-1559)."""
+    """Base fee of the next block (EIP-1559)."""
     priority: int
 
     @property
@@ -41,7 +41,7 @@ class Fees:
 
 @dataclass(frozen=True)
 class Log:
-    """What a contract told the world."""
+    """Log entry of a contract."""
 
     address: ChecksumAddress
     topics: tuple[bytes, ...]
@@ -49,16 +49,16 @@ class Log:
     block_number: int
     transaction_hash: bytes
     index: int
-    """In the block."""
+    """Index in the block."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a transaction does, or would do."""
+    """Outcome of a transaction, or of its simulation."""
 
     success: bool
     output: bytes
-    """What it returns; when it reverts, the reason's data."""
+    """Return data; when it reverts, the reason's data."""
     events: tuple[Event, ...] | None
     """None: the node cannot tell."""
 
@@ -127,7 +127,7 @@ class Chain(Protocol):
     def code(self, address: ChecksumAddress) -> bytes: ...
 
     def balance(self, address: ChecksumAddress) -> int:
-        """In wei."""
+        """Return a balance in wei."""
         ...
 
     def transaction_count(self, address: ChecksumAddress) -> int:
@@ -137,7 +137,7 @@ class Chain(Protocol):
     def fees(self) -> Fees: ...
 
     def timestamp(self) -> int:
-        """Of a block made now, in seconds since 1970 (to within a block)."""
+        """Return the time of a block made now, in seconds since 1970 (to within a block)."""
         ...
 
     def send_raw(self, raw: bytes, check: Check | None = None) -> bytes:

@@ -25,7 +25,7 @@ from mpcsim.service.smart_account.chain.chain import Chain, Reverted
 from mpcsim.service.smart_account.errors import NoContract
 
 INSTALLED: Final = Path(sys.prefix) / "share" / "mpcsim" / "npm"
-"""Where the npm packages are installed."""
+"""Folder of the installed npm packages."""
 
 PACKAGE: Final = "@account-abstraction/contracts"
 
@@ -53,7 +53,7 @@ class Signature:
 
 
 class Abi:
-    """What a contract understands and answers."""
+    """Application binary interface of a contract."""
 
     def __init__(self, items: Sequence[Mapping[str, Any]]) -> None:
         self._functions: dict[str, Signature] = {}
@@ -79,12 +79,12 @@ class Abi:
         return self._selectors[function] + encode(self._functions[function].inputs, args)
 
     def result(self, function: str, data: bytes) -> Any:
-        """What a call returned: one value, or a tuple of several."""
+        """Return the decoded result of a call: one value, or a tuple of several."""
         values = decode(self._functions[function].outputs, data)
         return values[0] if len(values) == 1 else values
 
     def view(self, chain: Chain, address: ChecksumAddress, function: str, *args: object) -> Any:
-        """What a view function of the contract at ``address`` returns.
+        """Return the result of a view function of the contract at ``address``.
 
         Raises:
             NoContract: none is there, or another one.
@@ -154,12 +154,12 @@ _PANIC: Final = Signature("Panic", ("uint256",))
 
 @dataclass(frozen=True)
 class Artifact:
-    """One compiled contract."""
+    """Compiled contract."""
 
     abi: Abi
     creation_code: bytes
     runtime_code: bytes
-    """With zeros where the constructor writes immutable values."""
+    """Code with zeros where the constructor writes immutable values."""
 
     def creation(self, *args: object) -> bytes:
         """The creation code with the constructor's arguments."""

@@ -60,10 +60,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _alone(
+def _one_thread_at_a_time(
     method: Callable[Concatenate[EmbeddedChain, P], R],
 ) -> Callable[Concatenate[EmbeddedChain, P], R]:
-    """One thread at a time: py-evm's state is not made for more."""
+    """Serialise a method's calls: py-evm's state is not made for several threads."""
 
     @wraps(method)
     def alone(self: EmbeddedChain, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -74,7 +74,7 @@ def _alone(
 
 
 @contextmanager
-def _shallow() -> Iterator[None]:
+def _refuse_deep_recursion() -> Iterator[None]:
     """py-evm recurses with the contracts' calls: about a hundred levels fit the limit."""
     try:
         yield
@@ -123,7 +123,7 @@ class EmbeddedChain:
         self._stamp()
 
     def close(self) -> None:
-        """Nothing outlives the object."""
+        """Do nothing: the chain holds nothing beyond the object."""
 
     def _stamp(self) -> None:
         """Date the block in the making."""
@@ -131,7 +131,7 @@ class EmbeddedChain:
         now = int(self._clock()) if self._clock else earliest
         self._chain.set_header_timestamp(max(earliest, now))
 
-    @_alone
+    @_one_thread_at_a_time
     def call(
         self,
         to: ChecksumAddress,
@@ -157,34 +157,34 @@ class EmbeddedChain:
             data=data,
         )
         spoofed = SpoofTransaction(transaction, from_=caller)
-        with _shallow():
+        with _refuse_deep_recursion():
             computation = vm.state.apply_transaction(cast(SignedTransactionAPI, spoofed))
         if computation.is_error:
             raise Reverted(computation.output)
         return computation.output
 
-    @_alone
+    @_one_thread_at_a_time
     def code(self, address: ChecksumAddress) -> bytes:
         return self._chain.get_vm().state.get_code(to_canonical_address(address))
 
-    @_alone
+    @_one_thread_at_a_time
     def balance(self, address: ChecksumAddress) -> int:
         return self._chain.get_vm().state.get_balance(to_canonical_address(address))
 
-    @_alone
+    @_one_thread_at_a_time
     def transaction_count(self, address: ChecksumAddress) -> int:
         return self._chain.get_vm().state.get_nonce(to_canonical_address(address))
 
-    @_alone
+    @_one_thread_at_a_time
     def fees(self) -> Fees:
         return Fees(self._chain.header.base_fee_per_gas or 0, PRIORITY_FEE)
 
-    @_alone
+    @_one_thread_at_a_time
     def timestamp(self) -> int:
         self._stamp()
         return self._chain.header.timestamp
 
-    @_alone
+    @_one_thread_at_a_time
     def send_raw(self, raw: bytes, check: Check | None = None) -> bytes:
         self._stamp()
         before = self._chain.header
@@ -193,7 +193,7 @@ class EmbeddedChain:
             # py-evm does not look; None is a transaction for any chain, from before EIP-155.
             if transaction.chain_id not in (None, self.chain_id):
                 raise ValidationError(f"it is for chain {transaction.chain_id}")
-            with _shallow():
+            with _refuse_deep_recursion():
                 _, receipt, computation = self._chain.apply_transaction(transaction)
         except ValidationError as refused:
             raise ChainUnavailable(f"the chain refused a transaction: {refused}") from None
@@ -245,11 +245,11 @@ class EmbeddedChain:
             for index, log in enumerate(receipt.logs)
         )
 
-    @_alone
+    @_one_thread_at_a_time
     def receipt(self, transaction_hash: bytes) -> TransactionReceipt | None:
         return self._receipts.get(transaction_hash)
 
-    @_alone
+    @_one_thread_at_a_time
     def logs(self, address: ChecksumAddress, topics: Sequence[bytes]) -> list[Log]:
         wanted = tuple(topics)
         return [

@@ -30,15 +30,15 @@ from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
 T = TypeVar("T")
 
 TIMEOUT_S: Final = 10.0
-"""For the whole answer to one call."""
+"""Seconds for the whole answer to one call."""
 
 MAX_REPLY_BYTES: Final = 2 << 20
-"""Of one answer: a receipt with four thousand logs, to read which and hand it on takes a quarter of
-a second of the gateway's time."""
+"""Highest size of one answer: a receipt with four thousand logs; reading it and handing it on takes
+a quarter of a second of the gateway's time."""
 IDENTITY: Final = {"Accept-Encoding": "identity"}
 
 LOG_BLOCKS: Final = 10_000
-"""How far back logs are looked for: nodes bound what one query may span."""
+"""Number of past blocks that are searched for logs: nodes bound the span of one query."""
 
 _REVERTED: Final = 3
 """The error code of a reverted message call (EIP-1474's successors agree on it)."""
@@ -82,7 +82,7 @@ class JsonRpcChain:
         self.request("eth_chainId")  # is anybody there?
 
     def request(self, method: str, *params: object) -> Any:
-        """One JSON-RPC call; its result."""
+        """Make one JSON-RPC call and return its result."""
         body = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
         status = 200
         try:
@@ -132,7 +132,7 @@ class JsonRpcChain:
 
     @property
     def chain_id(self) -> int:
-        """Asked anew every time: a node may have been restarted as another chain."""
+        """Chain id, asked anew every time: a node may have been restarted as another chain."""
         return self._ask(_number, "eth_chainId")
 
     def close(self) -> None:
@@ -176,7 +176,8 @@ class JsonRpcChain:
         return self._ask(_bytes, "eth_sendRawTransaction", _hex(raw))
 
     def _outcome(self, raw: bytes) -> Outcome:
-        """What a typed transaction would do. A message call shows no events."""
+        """Return the outcome of a typed transaction by simulating it. A message call shows no
+        events."""
         fields = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
         message = {
             "from": Account.recover_transaction(raw),

@@ -20,7 +20,7 @@ POLL_S: Final = (0.005, 0.25)
 PATIENCE_S: Final = 60.0
 
 TURN_S: Final = 30.0
-"""How long a transaction waits until those before it are handed in."""
+"""Seconds that a transaction waits until those before it are handed in."""
 
 TRANSFER_GAS: Final = 60_000
 """Enough for an account contract that takes note of it."""
@@ -42,7 +42,7 @@ class TransactionSender:
         return self._account.address
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Meanwhile no other thread sends: the account counts its transactions.
 
         Raises:
@@ -71,7 +71,7 @@ class TransactionSender:
             to: none: it creates a contract.
             most_fees: the most that it may pay, and pay on top of the base fee, in wei per gas.
         """
-        with self.turn():
+        with self.exclusive():
             fees = self.chain.fees()
             most = most_fees or (fees.maximum, fees.priority)
             transaction: TransactionDictType = {
@@ -90,7 +90,7 @@ class TransactionSender:
             return self.chain.send_raw(raw, check)
 
     def wait(self, transaction_hash: bytes) -> TransactionReceipt:
-        """Until a block holds the transaction.
+        """Wait until a block holds the transaction, and return its receipt.
 
         Raises:
             Refused: it is in a block, and reverted.

@@ -1,6 +1,6 @@
-"""What a wallet backend does with smart accounts, and tables and figures of it."""
+"""Client of the smart-account flow for wallet backends, with tables and figures."""
 
-from mpcsim.service.smart_account.client.anatomy import altered, refusal
+from mpcsim.service.smart_account.client.anatomy import alter_field, refusal_reason
 from mpcsim.service.smart_account.client.client import (
     HttpTransport,
     RequestRefused,
@@ -21,7 +21,7 @@ __all__ = [
     "RequestRefused",
     "SmartAccountClient",
     "View",
-    "altered",
+    "alter_field",
     "balances",
     "balances_view",
     "digest_anatomy",
@@ -29,6 +29,6 @@ __all__ = [
     "fields_view",
     "gas_chart",
     "receipt_view",
-    "refusal",
+    "refusal_reason",
     "steps_diagram",
 ]

@@ -1,4 +1,4 @@
-"""What a digest is made of, word by word, and what becomes of an operation that was changed."""
+"""Words of a digest's encoding, and the EntryPoint's reaction to an operation that was changed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from eth_utils.address import to_checksum_address
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.chain.chain import Reverted
 from mpcsim.service.smart_account.operation.fields import SIGNED, Value
-from mpcsim.service.smart_account.operation.operation import UserOperation, bound
+from mpcsim.service.smart_account.operation.operation import UserOperation, binding_words
 from mpcsim.service.smart_account.service import SmartAccountService
 
 WORD_BYTES: Final = 32
 
 
 class Kind(Enum):
-    """What a word holds."""
+    """Kind of a word's content."""
 
     ADDRESS = "address"
     NUMBER = "number"
@@ -31,11 +31,11 @@ class Word:
     """32 bytes of an encoding that is hashed."""
 
     offset: int
-    """In bytes."""
+    """Offset in bytes."""
     name: str
     kind: Kind
     made: str
-    """How, in words."""
+    """Origin of the value, in words."""
     data: bytes = field(repr=False)
 
 
@@ -49,7 +49,7 @@ def bound_words(inner_hash: bytes, entry_point: ChecksumAddress, chain_id: int) 
     """The three words whose Keccak-256 is the digest."""
     inner, *rest = _words(
         [("inner hash", inner_hash), ("EntryPoint", entry_point), ("chain id", chain_id)],
-        bound(inner_hash, entry_point, chain_id),
+        binding_words(inner_hash, entry_point, chain_id),
     )
     return replace(inner, made="Keccak-256 of the ten words"), *rest
 
@@ -68,7 +68,7 @@ def _words(values: list[tuple[str, Value]], encoded: bytes) -> tuple[Word, ...]:
     return tuple(words)
 
 
-def altered(operation: UserOperation, name: str) -> UserOperation:
+def alter_field(operation: UserOperation, name: str) -> UserOperation:
     """The operation with another, well-formed value of one field."""
     value: Value = getattr(operation, name)
     if isinstance(value, int):
@@ -82,12 +82,13 @@ def altered(operation: UserOperation, name: str) -> UserOperation:
     return operation.with_values({name: other})
 
 
-def refusal(
+def refusal_reason(
     service: SmartAccountService,
     operation: UserOperation,
     entry_point: ChecksumAddress | None = None,
 ) -> str | None:
-    """Why an EntryPoint reverts on a bundle of this operation; None if it takes it.
+    """Return the reason why an EntryPoint reverts on a bundle of this operation; None if it takes
+    it.
 
     The contracts themselves are asked, past all checks of the service; nothing of it stays.
     """

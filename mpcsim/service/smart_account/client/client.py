@@ -90,7 +90,7 @@ class Ask:
 
     endpoint: Endpoint
     parameters: Mapping[str, str]
-    """Of the path."""
+    """Path parameters."""
     body: Mapping[str, str] | None = None
 
     @property
@@ -114,7 +114,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class Step:
-    """What was done: its number in the flow (1 to 6), the request or signing, and the answer."""
+    """Step taken in a flow: its number (1 to 6), the request or signing, and the answer."""
 
     number: int
     action: Ask | Sign
@@ -123,7 +123,7 @@ class Step:
 
 @dataclass
 class Flow:
-    """One operation on its way from an owner's wish to a receipt.
+    """Operation on its way from an owner's wish to a receipt.
 
     Fields are filled in as they are supplied, each by the endpoint that ``provenance`` names;
     change one between two steps, and the service or the account contract refuses it.
@@ -132,7 +132,7 @@ class Flow:
     owner: ChecksumAddress
     to: ChecksumAddress
     value: int = 0
-    """In wei."""
+    """Amount in wei."""
     data: bytes = b""
     sponsored: bool = False
     separately: bool = False
@@ -182,8 +182,8 @@ class Flow:
         return personal_hash(self._digest())
 
     @property
-    def pending(self) -> bool:
-        """There is a receipt, and no block holds the operation yet."""
+    def is_pending(self) -> bool:
+        """Whether there is a receipt, and no block holds the operation yet."""
         return self.receipt is not None and self.receipt["status"] == PENDING
 
     def _digest(self) -> bytes:
@@ -192,7 +192,7 @@ class Flow:
         return self.digest
 
     def next(self) -> tuple[int, Ask | Sign] | None:
-        """What is to be done next, with the number of its step; None once there is a receipt."""
+        """Return the next action, with the number of its step; None once there is a receipt."""
         owner = {"address": self.owner}
         for endpoint in (
             (Endpoint.ADDRESS, Endpoint.NONCE, Endpoint.INIT)
@@ -216,20 +216,20 @@ class Flow:
             return 5, Sign(self.message_hash)
         if self.user_op_hash is None:
             return 5, Ask(Endpoint.SEND, {}, self._body())
-        if self.receipt is None or self.pending:
+        if self.receipt is None or self.is_pending:
             return 6, Ask(Endpoint.RECEIPT, {"result": self.result})
         return None
 
     def _body(self) -> dict[str, str]:
         return {name: to_wire(value) for name, value in self.fields.items()}
 
-    def signed(self, signature: bytes) -> None:
+    def take_signature(self, signature: bytes) -> None:
         """Take the owner's signature.
 
         Raises:
             UsageError: none is due, or it is not 65 bytes long.
         """
-        number, action = self._due()
+        number, action = self._next_action()
         if not isinstance(action, Sign):
             raise UsageError(f"no signature is due, but: {action}")
         if len(signature) != SIGNATURE_BYTES:
@@ -237,7 +237,7 @@ class Flow:
         self.fields["signature"] = signature
         self.steps.append(Step(number, action, signature))
 
-    def answered(self, reply: Mapping[str, Any]) -> None:
+    def take_answer(self, reply: Mapping[str, Any]) -> None:
         """Take the answer to the request that ``next`` named.
 
         Raises:
@@ -245,7 +245,7 @@ class Flow:
             RequestRefused: the answer is not what the endpoint promises, or of another operation
                 than the owner wished for: it must not be signed.
         """
-        number, action = self._due()
+        number, action = self._next_action()
         if not isinstance(action, Ask):
             raise UsageError(f"no answer is due, but: {action}")
         endpoint = action.endpoint
@@ -262,7 +262,7 @@ class Flow:
                     self.result = reply["result"]
                 case Endpoint.DIGEST:
                     self.provenance.setdefault("paymaster_and_data", endpoint)
-                    self.digest = self._checked(parse_bytes("digest", reply["digest"]))
+                    self.digest = self._check_digest(parse_bytes("digest", reply["digest"]))
                 case Endpoint.SEND:
                     self.user_op_hash = reply["user_op_hash"]
                 case Endpoint.RECEIPT:
@@ -271,14 +271,14 @@ class Flow:
             raise RequestRefused(endpoint, f"the answer does not make sense: {wrong}") from None
         self.steps.append(Step(number, action, reply))
 
-    def _due(self) -> tuple[int, Ask | Sign]:
+    def _next_action(self) -> tuple[int, Ask | Sign]:
         due = self.next()
         if due is None:
             raise UsageError("the operation has its receipt: nothing is left to do")
         return due
 
     def _check(self, endpoint: Endpoint, supplied: Mapping[str, Value]) -> None:
-        """See that fields are of the operation that the owner wished for.
+        """Check that fields are of the operation that the owner wished for.
 
         Raises:
             RequestRefused: they are not.
@@ -297,7 +297,7 @@ class Flow:
                 text = f"it may cost {cost} wei, and the owner pays up to {self.most_cost}"
                 raise RequestRefused(endpoint, text)
 
-    def _checked(self, digest: bytes) -> bytes:
+    def _check_digest(self, digest: bytes) -> bytes:
         """Never sign a digest on another's word."""
         own = bind(self.inner_hash, self.entry_point, self.chain_id)
         if digest != own:
@@ -374,8 +374,8 @@ def _read(ask: Ask, response: httpx.Response) -> Mapping[str, Any]:
     raise RequestRefused(ask.endpoint, text, response.status_code)
 
 
-class _Begins:
-    """What both clients know: the chain their operations are for."""
+class _FlowFactory:
+    """Base of both clients: makes flows for operations on one chain."""
 
     def __init__(self, *, chain_id: int, entry_point: ChecksumAddress) -> None:
         self._chain_id = chain_id
@@ -413,7 +413,7 @@ class _Begins:
         )
 
 
-class SmartAccountClient(_Begins):
+class SmartAccountClient(_FlowFactory):
     """Drives flows, blocking."""
 
     def __init__(
@@ -429,7 +429,7 @@ class SmartAccountClient(_Begins):
         self._sleep = sleep
 
     def step(self, flow: Flow, sign: Signer) -> Step | None:
-        """Do the next thing; None if nothing is left.
+        """Perform the next action; None if nothing is left.
 
         Raises:
             RequestRefused: the service refused it; the flow stays where it was.
@@ -438,13 +438,13 @@ class SmartAccountClient(_Begins):
             case None:
                 return None
             case (_, Sign(message_hash)):
-                flow.signed(sign(message_hash))
+                flow.take_signature(sign(message_hash))
             case (_, Ask() as ask):
-                flow.answered(self._transport.send(ask))
+                flow.take_answer(self._transport.send(ask))
         return flow.steps[-1]
 
     def run(self, flow: Flow, sign: Signer, *, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-        """Do all that is left; the receipt.
+        """Perform all actions that are left, and return the receipt.
 
         It is still ``pending`` if no block holds the operation after ``patience_s``.
 
@@ -452,15 +452,15 @@ class SmartAccountClient(_Begins):
             RequestRefused: the service refused a step; the flow stays where it was.
         """
         polls = 0
-        while flow.receipt is None or (flow.pending and polls * POLL_S < patience_s):
-            if flow.pending:
+        while flow.receipt is None or (flow.is_pending and polls * POLL_S < patience_s):
+            if flow.is_pending:
                 self._sleep(POLL_S)
                 polls += 1
             self.step(flow, sign)
         return flow.receipt
 
 
-class AsyncSmartAccountClient(_Begins):
+class AsyncSmartAccountClient(_FlowFactory):
     """Drives flows with awaits; the signer may be awaitable too."""
 
     def __init__(
@@ -476,24 +476,24 @@ class AsyncSmartAccountClient(_Begins):
         self._sleep = sleep
 
     async def step(self, flow: Flow, sign: AsyncSigner) -> Step | None:
-        """See ``SmartAccountClient.step``."""
+        """Perform the next action, as ``SmartAccountClient.step``."""
         match flow.next():
             case None:
                 return None
             case (_, Sign(message_hash)):
                 signature = sign(message_hash)
-                flow.signed(await signature if isawaitable(signature) else signature)
+                flow.take_signature(await signature if isawaitable(signature) else signature)
             case (_, Ask() as ask):
-                flow.answered(await self._transport.send(ask))
+                flow.take_answer(await self._transport.send(ask))
         return flow.steps[-1]
 
     async def run(
         self, flow: Flow, sign: AsyncSigner, *, patience_s: float = PATIENCE_S
     ) -> dict[str, Any]:
-        """See ``SmartAccountClient.run``."""
+        """Perform all actions that are left, as ``SmartAccountClient.run``."""
         polls = 0
-        while flow.receipt is None or (flow.pending and polls * POLL_S < patience_s):
-            if flow.pending:
+        while flow.receipt is None or (flow.is_pending and polls * POLL_S < patience_s):
+            if flow.is_pending:
                 await self._sleep(POLL_S)
                 polls += 1
             await self.step(flow, sign)

@@ -56,7 +56,7 @@ _OWNER, _CALLER, _SERVICE = 0.95, 4.3, 8.6
 
 
 def steps_diagram(flow: Flow) -> Chart:
-    """What was asked and answered so far, one arrow a request."""
+    """Return a diagram of the requests and answers so far, one arrow each."""
     row = 0.62
     figure, axes = _chart(9.9, 0.95 + row * len(flow.steps))
     bottom = 0.9 + row * len(flow.steps)
@@ -126,7 +126,8 @@ _ROW = 0.235
 
 
 def digest_anatomy(flow: Flow) -> Chart:
-    """From the ten packed words to the 32 bytes that the owner's key signs, byte by byte.
+    """Return a figure of the digest, byte by byte: from the ten packed words to the 32 bytes that
+    are signed.
 
     Raises:
         UsageError: the digest is not known yet.

@@ -1,4 +1,4 @@
-"""How operations, balances and receipts look in a terminal and in a notebook."""
+"""Tables of operations, balances and receipts for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mpcsim.service.smart_account.service import SmartAccountService
 from mpcsim.sim.rich_display import Table
 
 ETHER: Final = 10**18
-"""In wei."""
+"""Wei in one ether."""
 
 _SHORT: Final = 44
 
@@ -60,7 +60,7 @@ def fields_view(flow: Flow) -> View:
 
 @dataclass(frozen=True)
 class Balance:
-    """What an address has: coin and deposit at the EntryPoint in wei, and units of a token."""
+    """Balance of an address: coin and deposit at the EntryPoint in wei, and units of a token."""
 
     coin: int
     deposit: int
@@ -68,7 +68,7 @@ class Balance:
 
 
 Balances = Mapping[str, Balance]
-"""By name."""
+"""Balances by name."""
 
 
 def balances(
@@ -76,7 +76,7 @@ def balances(
     addresses: Mapping[str, ChecksumAddress],
     token: ChecksumAddress,
 ) -> dict[str, Balance]:
-    """What named addresses have now, from the chain itself."""
+    """Return the balances of named addresses, from the chain itself."""
     chain, entry_point = service.chain, service.deployment.entry_point
 
     def held(at: ChecksumAddress, abi: contracts.Abi, owner: ChecksumAddress) -> int:
@@ -94,7 +94,8 @@ def balances(
 
 
 def balances_view(before: Balances, after: Balances) -> View:
-    """What changed between two moments; every balance that is not zero all along."""
+    """Return a table of the changes between two moments; balances that are zero in both are left
+    out."""
     rows = []
     for name in after:
         for what, unit, show in (
@@ -111,7 +112,7 @@ def balances_view(before: Balances, after: Balances) -> View:
 
 
 def receipt_view(flow: Flow) -> View:
-    """What came of an operation.
+    """Return a table of an operation's receipt.
 
     Raises:
         UsageError: it is in no block yet.
@@ -134,7 +135,7 @@ def receipt_view(flow: Flow) -> View:
 
 
 def events_view(flow: Flow, names: Mapping[ChecksumAddress, str]) -> View:
-    """What contracts told the world in the operation's transaction; ``names`` of addresses.
+    """Return a table of the events in the operation's transaction; ``names`` of addresses.
 
     Raises:
         UsageError: it is in no block yet.

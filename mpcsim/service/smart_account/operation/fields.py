@@ -83,7 +83,7 @@ def parse_bytes(name: str, value: object) -> bytes:
 
 
 def parse_prefixed(name: str, value: object) -> bytes:
-    """Nothing (``0x``), or an address followed by data.
+    """Parse nothing (``0x``), or an address followed by data.
 
     Raises:
         BadRequest: it is neither.
@@ -105,7 +105,7 @@ def to_wire(value: Value) -> str:
     return "0x" + value.hex() if isinstance(value, bytes) else value
 
 
-def shown(value: Value) -> str:
+def abbreviate(value: Value) -> str:
     """A value for an error message; a long one by its first bytes, length and hash."""
     text = to_wire(value)
     if not isinstance(value, bytes) or len(value) <= 128:
@@ -115,7 +115,7 @@ def shown(value: Value) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a UserOperation."""
+    """Field of a UserOperation."""
 
     name: str
     abi_type: str
@@ -123,7 +123,7 @@ class Field:
     suppliers: tuple[Endpoint, ...]
     """The endpoints whose replies may supply it; none: the owner does."""
     default: str | None = None
-    """What a request without it means; None: a request must have it."""
+    """Value for requests without it; None: a request must have it."""
 
     @property
     def camel(self) -> str:
@@ -154,7 +154,7 @@ FIELDS: Final[Mapping[str, Field]] = {
         Field("signature", "bytes", parse_bytes, ()),
     )
 }
-"""In the order of the EntryPoint's struct."""
+"""Fields in the order of the EntryPoint's struct."""
 
 SIGNED: Final = tuple(name for name in FIELDS if name != "signature")
 """The fields that the userOpHash covers."""

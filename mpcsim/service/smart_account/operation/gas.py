@@ -1,4 +1,4 @@
-"""How much gas an operation needs, found by running it in the EVM.
+"""Gas that an operation needs, found by running it in the EVM.
 
 ``EntryPoint.simulateHandleOp`` runs validation and execution whatever the signature says, and
 reports what was used. The operation is run without its call and with it; the difference is what the
@@ -34,9 +34,9 @@ NONZERO_BYTE_GAS: Final = 16
 SIGNATURE_BYTES: Final = 65
 FLOOR_ZERO_BYTE_GAS: Final = 10
 FLOOR_NONZERO_BYTE_GAS: Final = 40
-"""What a transaction costs at least by its calldata (EIP-7623, since Prague)."""
+"""Lowest cost of a transaction by its calldata (EIP-7623, since Prague)."""
 HANDLE_OPS_BYTES: Final = 4 + 4 * 32
-"""Of the bundle's calldata, beside the operation."""
+"""Bytes of the bundle's calldata beside the operation."""
 
 MARGIN: Final = 0.25
 """A call passes on at most 63/64 of its gas (EIP-150), so a limit must exceed what is used by 1.6 %
@@ -45,13 +45,13 @@ SLACK: Final = 5_000
 
 
 @dataclass(frozen=True)
-class Simulated:
-    """What ``simulateHandleOp`` reports."""
+class SimulationResult:
+    """Report of ``simulateHandleOp``."""
 
     pre_op_gas: int
     """Used by validation, ``pre_verification_gas`` included."""
     paid: int
-    """In wei."""
+    """Amount in wei."""
     target_success: bool
     target_result: bytes
 
@@ -64,7 +64,7 @@ def simulate(
     target: ChecksumAddress = ZERO_ADDRESS,
     calldata: bytes = b"",
     balances: Mapping[ChecksumAddress, int] | None = None,
-) -> Simulated:
+) -> SimulationResult:
     """Run an operation, then a call from the EntryPoint to ``target``; nothing of it stays.
 
     Raises:
@@ -78,7 +78,7 @@ def simulate(
     except Reverted as reverted:
         match abi.error(reverted.data):
             case ("ExecutionResult", (pre_op_gas, paid, _, _, success, result)):
-                return Simulated(pre_op_gas, paid, success, result)
+                return SimulationResult(pre_op_gas, paid, success, result)
         raise Refused(abi.reason(reverted.data)) from None
     raise NoContract(entry_point)
 
@@ -89,7 +89,7 @@ def check_call(
     operation: UserOperation,
     *,
     balances: Mapping[ChecksumAddress, int] | None = None,
-) -> Simulated:
+) -> SimulationResult:
     """Run an operation with its call outside of it, where the call's own revert can be seen.
 
     Raises:
@@ -113,7 +113,7 @@ def check_call(
 
 
 def pre_verification_gas(operation: UserOperation) -> int:
-    """What the bundle costs beyond what the EntryPoint can measure.
+    """Return the gas of a bundle beyond what the EntryPoint can measure.
 
     The transaction's own gas, its calldata, and the EntryPoint's loop; or, if that is more, the
     least that a transaction of so much calldata costs. The signature counts with 65 bytes that are
@@ -141,7 +141,8 @@ def pre_verification_gas(operation: UserOperation) -> int:
 
 
 def check_pre_verification_gas(operation: UserOperation, needed: int) -> None:
-    """See that an operation pays what its bundle costs, and not much more: it is charged as it is.
+    """Check that an operation pays what its bundle costs, and not much more: it is charged as it
+    is.
 
     Raises:
         BadRequest: it does not.

@@ -60,14 +60,14 @@ PAYMASTER_VERIFICATIONS: Final = 3
 """EntryPoint v0.6 reserves so many times ``verification_gas_limit`` when a paymaster pays."""
 DAY_S: Final = 86_400
 DEFAULT_BUDGET: Final = 10**18
-"""One coin a user and day, in wei: some two hundred sponsored operations at 3 gwei. As much again
-may be lost in transactions that fail. A restart of the gateway begins them anew."""
+"""Budget of a user and day in wei, one coin: some two hundred sponsored operations at 3 gwei. As
+much again may be lost in transactions that fail. A restart of the gateway begins it anew."""
 NO_BOUND: Final = 1 << 256
-"""A budget that nobody spends."""
+"""Budget that nobody can spend."""
 
 
 def check_fees(operation: UserOperation, fees: Fees) -> None:
-    """See that an operation pays what its transaction costs, and not much more.
+    """Check that an operation pays what its transaction costs, and not much more.
 
     Raises:
         BadRequest: a fee is outside the table's bounds.
@@ -97,7 +97,7 @@ def most_cost(operation: UserOperation) -> int:
 
 
 class Budget:
-    """What may be spent for each user in a day; any thread may call."""
+    """Budget of each user and day; any thread may call."""
 
     def __init__(
         self,

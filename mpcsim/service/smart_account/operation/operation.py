@@ -23,7 +23,7 @@ ABI_TYPE: Final = "({})".format(",".join(field.abi_type for field in FIELDS.valu
 
 @dataclass(frozen=True)
 class UserOperation:
-    """One operation of a smart account. Gas in units of gas, fees in wei."""
+    """Operation of a smart account. Gas in units of gas, fees in wei."""
 
     sender: ChecksumAddress
     nonce: int
@@ -52,7 +52,7 @@ class UserOperation:
 
     @classmethod
     def of(cls, values: Mapping[str, Value]) -> UserOperation:
-        """From parsed values by field name."""
+        """Make an operation from parsed values by field name."""
         parsed: Mapping[str, Any] = values
         return cls(**parsed)
 
@@ -110,10 +110,10 @@ def bind(inner_hash: bytes, entry_point: ChecksumAddress, chain_id: int) -> byte
 
     The same as EntryPoint.getUserOpHash (ERC-4337, EntryPoint v0.6).
     """
-    return keccak(bound(inner_hash, entry_point, chain_id))
+    return keccak(binding_words(inner_hash, entry_point, chain_id))
 
 
-def bound(inner_hash: bytes, entry_point: ChecksumAddress, chain_id: int) -> bytes:
+def binding_words(inner_hash: bytes, entry_point: ChecksumAddress, chain_id: int) -> bytes:
     """The three words that ``bind`` hashes."""
     return inner_hash + _word(entry_point) + _word(chain_id)
 
@@ -129,7 +129,8 @@ def _word(value: Value) -> bytes:
 
 
 def personal_message(digest: bytes) -> bytes:
-    """What ``personal_sign`` of a 32-byte digest hashes: the EIP-191 prefix and the digest."""
+    """Return the bytes that ``personal_sign`` of a 32-byte digest hashes: the EIP-191 prefix and
+    the digest."""
     return b"\x19Ethereum Signed Message:\n32" + digest
 
 

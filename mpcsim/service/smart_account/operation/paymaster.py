@@ -17,10 +17,10 @@ from mpcsim.service.smart_account.chain.chain import Chain
 from mpcsim.service.smart_account.operation.operation import UserOperation
 
 VALIDITY_S: Final = 3600
-"""How long a sponsorship holds."""
+"""Seconds for which a sponsorship is valid."""
 
 ANY_TIME: Final = 0
-"""It holds at once, even where a chain's clock is behind."""
+"""Start of a sponsorship's validity: at once, even where a chain's clock is behind."""
 
 
 class Sponsor:

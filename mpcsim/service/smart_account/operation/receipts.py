@@ -15,33 +15,35 @@ from mpcsim.service.smart_account.operation.fields import to_wire
 from mpcsim.service.smart_account.operation.operation import UserOperation
 
 PENDING, INCLUDED, FAILED = "pending", "included", "failed"
-"""Not in a block; in a block, the call went through; in a block, and it did not."""
+"""Status of an operation: in no block; in a block, and the call succeeded; in a block, and it
+failed."""
 
 
-def pending(
+def pending_receipt(
     result: bytes, operation: UserOperation, entry_point: ChecksumAddress
 ) -> dict[str, Any]:
-    """Of an operation that no block holds."""
+    """Return the receipt of an operation that no block holds."""
     of = _Operation(result, operation.sender, operation.nonce, entry_point)
     return _receipt(of, PENDING, None, _Outcome())
 
 
-def lost(
+def reverted_bundle_receipt(
     result: bytes,
     operation: UserOperation,
     entry_point: ChecksumAddress,
     transaction: TransactionReceipt,
 ) -> dict[str, Any]:
-    """Of an operation whose whole bundle reverted: the operation did not happen."""
+    """Return the receipt of an operation whose whole bundle reverted: the operation did not
+    happen."""
     of = _Operation(result, operation.sender, operation.nonce, entry_point)
     outcome = _Outcome(success=False, reason="the bundle reverted")
     return _receipt(of, FAILED, transaction, outcome)
 
 
-def from_logs(
+def receipt_from_logs(
     result: bytes, entry_point: ChecksumAddress, transaction: TransactionReceipt
 ) -> dict[str, Any] | None:
-    """From the transaction that carried the operation; None if it did not."""
+    """Return the receipt from the transaction that carried the operation; None if it did not."""
     abi = contracts.entry_point().abi
     begin, reason = 0, b""
     for at, log in enumerate(transaction.logs):
@@ -70,7 +72,7 @@ def from_logs(
 
 
 def call_failure(entry_point: ChecksumAddress, events: Sequence[Event]) -> str | None:
-    """Why the call of a bundle's only operation failed; None if it did not."""
+    """Return the reason why the call of a bundle's only operation failed; None if it did not."""
     abi = contracts.entry_point().abi
     reason = b""
     for event in events:
@@ -89,7 +91,7 @@ class _Operation:
     """An operation, by what names it."""
 
     result: bytes
-    """Its hash."""
+    """Hash of the operation."""
     sender: str
     nonce: int
     entry_point: ChecksumAddress

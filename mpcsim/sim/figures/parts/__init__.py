@@ -1,1 +1,1 @@
-"""What figures are drawn with: style, canvas, scales, legends."""
+"""Building blocks of figures: canvas, style, scales, legends, bars, arrows and their labels."""

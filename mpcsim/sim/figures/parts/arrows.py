@@ -1,4 +1,4 @@
-"""What a sequence diagram shows of the messages: where each is drawn, and what is written at it."""
+"""Arrows and label texts of a sequence diagram's messages."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from statistics import median
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import BLACK
-from mpcsim.sim.figures.parts.canvas import horizon
+from mpcsim.sim.figures.parts.canvas import end_of_time_axis
 from mpcsim.sim.rich_display import size
-from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.message_segments import RESOLUTION_MS
 from mpcsim.sim.traces.records import MessageRecord, RunRecord
 
 STUB = 0.2
 """Length of a stub; neighbouring lifelines are 1 apart."""
 SHORT = 0.6
-"""Under this length, a label would hide an arrow that does not fall much..."""
+"""Length below which a label would hide an arrow that is nearly horizontal..."""
 LATE = 0.05
-"""... as of messages sent in this last part of a run."""
+"""... as are arrows of messages sent in this last share of a run."""
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A message as it is drawn: points (lifeline, time), and how it ends."""
+    """Arrow of a message: points (lifeline, time), and the kind of its end."""
 
     message: MessageRecord
     points: tuple[tuple[float, float], ...]
     end: str
-    """``head``, ``cross`` (dropped or lost), ``open`` (still under way at the end) or ``stub``
-    (sent just before the end)."""
+    """Kind of end: ``head``, ``cross`` (dropped or lost), ``open`` (still under way at the end) or
+    ``stub`` (sent just before the end)."""
 
 
 @dataclass
 class Label:
-    """What is written at a message's arrow, or at several that take the same way."""
+    """Label of an arrow, or of several arrows along the same line."""
 
     text: str
     arrows: list[Arrow] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Label:
 
 
 def forwarding_sites(trace: RunRecord, sites: Mapping[PartyId, str]) -> list[str]:
-    """Sites where messages pass through, by first appearance."""
+    """Return the sites that forward messages, by first appearance."""
     found = {hop.target: None for m in trace.messages for hop in m.hops[:-1]}
     return [site for site in found if site not in sites.values()]
 
@@ -55,12 +55,12 @@ def arrow_of(
     gateway: bool,
     tail_ms: float,
 ) -> Arrow | None:
-    """Where a message is drawn; None if it was sent after the end.
+    """Return a message's arrow; None if it was sent after the end.
 
     Args:
         tail_ms: room below the end, for messages sent just before it.
     """
-    end = horizon(trace)
+    end = end_of_time_axis(trace)
     if message.sent_ms > end:
         return None
     start, goal = place[message.sender], place[message.receiver]
@@ -87,7 +87,7 @@ def arrow_of(
     if message.received_ms is None and not lost:  # whatever is behind it, it is not there
         there = max(there, end + 2 * RESOLUTION_MS)
     points.append((goal, there))
-    cut = _cut(points, end)
+    cut = _clip_at_end(points, end)
     short = SHORT if message.sent_ms > (1 - LATE) * end else STUB / 2
     if len(cut) == 1 or (cut[-1] != points[len(cut) - 1] and abs(cut[-1][0] - start) < short):
         stop = (start + (STUB if goal > start else -STUB), end + 0.7 * tail_ms)
@@ -97,8 +97,8 @@ def arrow_of(
     return Arrow(message, tuple(cut), "cross" if lost else "head")
 
 
-def _cut(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float, float]]:
-    """The part of an arrow that lies before the end."""
+def _clip_at_end(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float, float]]:
+    """Return the part of an arrow that lies before the end."""
     kept = [points[0]]
     for (x0, t0), (x1, t1) in pairwise(points):
         if t1 > end + RESOLUTION_MS:
@@ -112,11 +112,11 @@ def _cut(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float,
 
 def _usual_flight(trace: RunRecord) -> float:
     took = [m.received_ms - m.sent_ms for m in trace.messages if m.received_ms is not None]
-    return median(took) if took else horizon(trace) / 10
+    return median(took) if took else end_of_time_axis(trace) / 10
 
 
 def labels_of(arrows: Iterable[Arrow], colours: Mapping[PartyId, str]) -> list[Label]:
-    """One label for messages sent together along the same way; stubs of a kind share one, too."""
+    """Return one label for messages sent together to the same receiver, or for stubs of a kind."""
     found: dict[object, Label] = {}
     stubs: dict[object, list[Arrow]] = {}
     for arrow in arrows:
@@ -128,23 +128,23 @@ def labels_of(arrows: Iterable[Arrow], colours: Mapping[PartyId, str]) -> list[L
         if arrow.end == "open":
             note += " (under way)"
         text = f"{m.kind} {size(m.size)}{note}"
-        _add(found, (m.sender, m.receiver, m.sent_ms, note), text, [arrow], colours)
+        _add_line(found, (m.sender, m.receiver, m.sent_ms, note), text, [arrow], colours)
     for together in stubs.values():
         m = together[0].message
         receivers = ", ".join(str(arrow.message.receiver) for arrow in together)
         text = f"{m.kind} {size(m.size)} to {receivers} (under way)"
-        _add(found, together[0].points, text, together, colours)
+        _add_line(found, together[0].points, text, together, colours)
     return list(found.values())
 
 
-def _add(
+def _add_line(
     found: dict[object, Label],
     key: object,
     text: str,
     arrows: list[Arrow],
     colours: Mapping[PartyId, str],
 ) -> None:
-    """Write one more line at what is drawn in one place."""
+    """Add a line to the label of a place."""
     if key in found:
         found[key].text += "\n" + text
     else:

@@ -1,4 +1,4 @@
-"""Bars along a time axis, and the legend of what their fillings mean."""
+"""Bars along a time axis, and the legend of their fills."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from mpcsim.sim.colours import BLACK, DARK
-from mpcsim.sim.figures.parts.canvas import extent
+from mpcsim.sim.figures.parts.canvas import text_bounds
 from mpcsim.sim.figures.parts.style import FILLS, FONT, Fill
-from mpcsim.sim.traces.flight import Segment
+from mpcsim.sim.traces.message_segments import Segment
 
 
 def draw_bar(
@@ -26,7 +26,7 @@ def draw_bar(
     gid: str,
     ink: str = DARK,
 ) -> None:
-    """One bar, in somebody's colour."""
+    """Draw one bar, in a party's colour."""
     box = (start, row - height / 2), stop - start, height
     axes.add_patch(Rectangle(*box, **fill.patch(ink), zorder=3, gid=gid))
 
@@ -34,7 +34,7 @@ def draw_bar(
 def draw_segment(
     axes: Axes, row: float, height: float, segment: Segment, end: float, *, ink: str, gid: str
 ) -> None:
-    """The parts of a segment side by side, up to the end of the axis, in somebody's colour."""
+    """Draw the parts of a segment side by side, up to the end of the axis, in a party's colour."""
     now = segment.start_ms
     for part, ms in segment.parts.items():
         if ms > 0 and now < end:
@@ -46,7 +46,7 @@ def draw_segment(
 def write_inside(
     figure: Figure, axes: Axes, row: float, start: float, stop: float, texts: Sequence[str]
 ) -> bool:
-    """Write the first of the texts that fits into a bar; whether one did."""
+    """Write the first of the texts that fits into a bar; return whether one did."""
     left, right = (float(x) for x, _ in axes.transData.transform([(start, 0), (stop, 0)]))
     for text in texts:
         made = axes.text(
@@ -60,7 +60,7 @@ def write_inside(
             zorder=8,
             gid="label",
         )
-        if extent(figure, made).width + 6 <= right - left:
+        if text_bounds(figure, made).width + 6 <= right - left:
             return True
         made.remove()
     return False
@@ -71,7 +71,7 @@ def legend_handles(
     texts: Mapping[str, str] | None = None,
     fills: Mapping[str, Fill] = FILLS,
 ) -> list[Patch | Line2D]:
-    """What fillings and marks mean, for the legend."""
+    """Return legend handles for the fills and marks in use."""
     used = set(kinds)
     handles: list[Patch | Line2D] = [
         Patch(**fill.patch(), label=(texts or {}).get(kind, fill.name))

@@ -1,4 +1,4 @@
-"""The sheet a figure is drawn on: its size, axes and title, and what all figures of traces need."""
+"""Canvas of a figure: size, axes, title, formats; and what all figures of traces share."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from mpcsim.sim.traces.records import RunRecord, Verdict
 
 DPI = 100
 TALLEST = 9.0
-"""No figure is taller, in inches: it would not fit on a screen."""
+"""Greatest height of a figure in inches: a taller one would not fit on a screen."""
 CLOSEST = 0.14
-"""Rows that are closer, in inches, would have their texts touch each other."""
+"""Least distance of rows in inches: closer texts would touch each other."""
 
 
 class Chart(Figure):
-    """A figure that a notebook shows by itself, whichever backend is in use.
+    """Figure that a notebook shows by itself, whichever backend is in use.
 
-    As an HTML image with the SVG inside, which is never wider than its frame, and shown in
-    notebooks that are not trusted (yet), too: JupyterLab does neither with an SVG of its own. And
-    as pixels for what shows no HTML.
+    It is shown as an HTML image with the SVG inside, never wider than its frame and in untrusted
+    notebooks, too (JupyterLab does neither with an SVG of its own); and as a PNG where HTML is not
+    shown.
     """
 
     def _repr_html_(self) -> str:
@@ -45,7 +45,7 @@ class Chart(Figure):
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an SVG text; the same figure always gives the same text."""
+    """Return the figure as SVG; the same figure always gives the same text."""
     out = StringIO()
     with rc_context({"svg.hashsalt": "mpcsim", "svg.fonttype": "path"}):
         figure.savefig(out, format="svg", metadata={"Date": None})
@@ -53,21 +53,21 @@ def svg(figure: Figure) -> str:
 
 
 def html(figure: Figure, text: str = "figure") -> str:
-    """The figure as an HTML image that stands alone; ``text`` says what it shows."""
+    """Return the figure as a self-contained HTML image; ``text`` is the alternative text."""
     data = b64encode(svg(figure).encode()).decode()
     said = escape(text, quote=True)
     return f'<img alt="{said}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a PNG, sharp on screens of twice the usual resolution."""
+    """Return the figure as a PNG at twice the usual resolution."""
     out = BytesIO()
     figure.savefig(out, format="png", dpi=2 * DPI)
     return out.getvalue()
 
 
 def new_chart(width: float, height: float) -> Chart:
-    """An empty sheet; size in inches.
+    """Return an empty figure; sizes are in inches.
 
     Raises:
         UsageError: it is taller than a screen.
@@ -82,7 +82,7 @@ def new_chart(width: float, height: float) -> Chart:
 def add_axes(
     figure: Figure, left: float, right: float, top: float, bottom: float, **options: Any
 ) -> Axes:
-    """Axes with margins in inches."""
+    """Add axes with margins in inches."""
     width, height = figure.get_size_inches()
     box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height)
     axes = figure.add_axes(box, facecolor=WHITE, **options)
@@ -94,7 +94,7 @@ def add_axes(
 
 
 def row_height(rows: int, wanted: float, around: float, what: str) -> float:
-    """Height of each of so many rows, so that all fit on a screen; in inches, as all sizes.
+    """Return the height of each of ``rows`` rows, in inches, so that all fit on a screen.
 
     Raises:
         UsageError: they do not.
@@ -106,7 +106,7 @@ def row_height(rows: int, wanted: float, around: float, what: str) -> float:
 
 
 def add_heading(figure: Figure, text: str) -> None:
-    """A figure's own title at the top left."""
+    """Write a figure's title at the top left."""
     width, height = figure.get_size_inches()
     figure.text(
         0.15 / width, 1 - 0.12 / height, text, fontsize=9, fontweight="bold", color=BLACK, va="top"
@@ -114,7 +114,7 @@ def add_heading(figure: Figure, text: str) -> None:
 
 
 def add_title(figure: Figure, trace: RunRecord, what: str = "") -> float:
-    """Title at the top left; returns its height in inches."""
+    """Write a trace's title at the top left; return its height in inches."""
     width, height = figure.get_size_inches()
     over = f" over {trace.network}" if trace.network else ""
     about = f"{what}{trace.name or 'run'}{over}"
@@ -142,8 +142,8 @@ def add_title(figure: Figure, trace: RunRecord, what: str = "") -> float:
     return 0.35 + 0.17 * len(lines)
 
 
-def extent(figure: Figure, text: Text) -> Bbox:
-    """The pixels that a text takes, with its box."""
+def text_bounds(figure: Figure, text: Text) -> Bbox:
+    """Return the bounding box of a text, with its frame, in pixels."""
     canvas = figure.canvas
     assert isinstance(canvas, FigureCanvasAgg)
     patch = text.get_bbox_patch()
@@ -155,7 +155,7 @@ def extent(figure: Figure, text: Text) -> Bbox:
 
 
 def party_colours(trace: RunRecord) -> dict[PartyId, str]:
-    """The colour of every party of a trace."""
+    """Return the colour of every party of a trace."""
     parties = sorted(
         {e.party for e in trace.endings}
         | {i for m in trace.messages for i in (m.sender, m.receiver)}
@@ -164,7 +164,7 @@ def party_colours(trace: RunRecord) -> dict[PartyId, str]:
 
 
 def party_sites(trace: RunRecord) -> dict[PartyId, str]:
-    """Where each party sits, as far as the trace tells."""
+    """Return each party's site, as far as the trace shows it."""
     found = {work.party: work.site for work in trace.work}
     for message in trace.messages:
         if message.hops:
@@ -172,6 +172,6 @@ def party_sites(trace: RunRecord) -> dict[PartyId, str]:
     return found
 
 
-def horizon(trace: RunRecord) -> float:
-    """Where the time axis ends; a run that took no time gets a millisecond."""
+def end_of_time_axis(trace: RunRecord) -> float:
+    """Return the end of the time axis; a millisecond for a run that took no time."""
     return trace.finished_ms or 1.0

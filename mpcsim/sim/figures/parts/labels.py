@@ -1,4 +1,4 @@
-"""Where the labels of a sequence diagram go."""
+"""Placement of labels in a sequence diagram: greedy, by a cost of overlaps and distance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matplotlib.transforms import Bbox
 
 from mpcsim.sim.colours import BLACK, WHITE
 from mpcsim.sim.figures.parts.arrows import Arrow, Label
-from mpcsim.sim.figures.parts.canvas import extent
+from mpcsim.sim.figures.parts.canvas import text_bounds
 from mpcsim.sim.figures.parts.style import FONT
 
 
@@ -25,7 +25,7 @@ def place_labels(
     lifelines: Sequence[int],
     marks: Sequence[tuple[float, float]],
 ) -> None:
-    """Write every label on or near its arrow where it hides no label or mark and little else."""
+    """Write every label on or near its arrow, where it hides no other label or mark."""
     frame = axes.get_window_extent()
     crosses = [axes.transData.transform(mark) for mark in marks]
     strokes = {
@@ -57,7 +57,7 @@ def place_labels(
             gid="label",
             bbox={"boxstyle": "square,pad=0.15", "fc": WHITE, "ec": label.colour, "lw": 0.6},
         )
-        box = extent(figure, text)
+        box = text_bounds(figure, text)
         wide, high = box.width + 2, box.height + 2
         own = {id(arrow) for arrow in label.arrows}
         others = [s for key, found in strokes.items() if key not in own for s in found]
@@ -105,7 +105,7 @@ def place_labels(
 
 
 def _spots(arrow: Arrow, stroke: Any, wide: float) -> Iterator[tuple[float, float, float, float]]:
-    """Points of an arrow to write at, the middle of the label there, and how unwelcome it is."""
+    """Yield candidate anchors on an arrow, the label's centre there, and the cost."""
     (x0, y0), (x1, y1) = stroke
     if arrow.end == "stub":  # too short for a label on it: points at its label
         yield x1, y1, x1 + copysign(wide / 2, x1 - x0), 0.0
@@ -123,7 +123,7 @@ def _inside(box: Bbox, frame: Bbox) -> bool:
 
 
 def _crosses(start: Any, stop: Any, box: Bbox) -> bool:
-    """Whether a straight line meets a box (Liang and Barsky's clipping)."""
+    """Return whether a straight line meets a box (Liang and Barsky's clipping)."""
     enter, leave = 0.0, 1.0
     for a, b, low, high in (
         (start[0], stop[0], box.x0, box.x1),

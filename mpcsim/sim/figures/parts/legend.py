@@ -1,4 +1,4 @@
-"""The legend under a figure: as many entries side by side as there is room for."""
+"""Legends under figures, with as many entries side by side as fit."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from mpcsim.sim.colours import DARK
 from mpcsim.sim.figures.parts.style import FONT
 
 HANDLE: Final = 0.5
-"""Width of what is drawn before a name, with the gap behind it; in inches."""
+"""Width of a handle before a name, with the gap behind it, in inches."""
 LINE: Final = 0.17
 LETTER: Final = 0.056
-"""Width of a letter; of the longest names, which have the average of many."""
+"""Average width of a letter in long names, in inches."""
 
 
 def legend_inches(labels: Sequence[str], width: float) -> float:
-    """Height of a legend with these names in a figure of that width."""
+    """Return the height of a legend with these names in a figure of this width, in inches."""
     if not labels:
         return 0.0
     return 0.1 + LINE * math.ceil(len(labels) / _columns(labels, width))
 
 
 def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    """What the handles' labels say, at the bottom; nothing if there are none."""
+    """Add a legend of these handles at the bottom; none if there are no handles."""
     if not handles:
         return
     labels = [str(handle.get_label()) for handle in handles]

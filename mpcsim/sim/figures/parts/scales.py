@@ -1,4 +1,4 @@
-"""The scale of an axis, and how its numbers are written."""
+"""Scales of axes, and formats of numbers."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ from numpy.typing import NDArray
 from mpcsim.sim.colours import LIGHT
 
 WIDE: Final = 4.0
-"""From this ratio of the longest to the shortest on, times are on a logarithmic scale."""
+"""Ratio of the longest to the shortest time from which on their scale is logarithmic."""
 SPREAD: Final = 30.0
-"""The same of anything else..."""
+"""Ratio of largest to smallest value from which on another scale is logarithmic..."""
 CROWDED: Final = 8.0
-"""... if half of it would be crowded together, below this part of the largest."""
+"""... if half of the values are smaller than the largest by this factor."""
 
 Scale = Literal["linear", "log", "symlog"]
 
 
 def scale_of(values: NDArray[np.float64]) -> Scale:
-    """Logarithmic where values are magnitudes apart, and not evenly spread; with a zero among them
-    (a loss of nothing, say), linear up to the smallest that is not."""
+    """Return the scale for values: logarithmic if they are magnitudes apart and unevenly spread.
+
+    With a zero among them (a loss of nothing, say) it is symlog: linear up to the smallest that is
+    above zero.
+    """
     above = values[values > 0]
     if (values < 0).any() or len(above) < 2:
         return "linear"
@@ -41,7 +44,7 @@ def scale_of(values: NDArray[np.float64]) -> Scale:
 
 
 def set_scale(axes: Axes, which: Literal["x", "y"], scale: Scale, smallest: float = 1.0) -> None:
-    """Give an axis its scale; ``smallest``: where a symlog axis begins to be logarithmic."""
+    """Set an axis's scale; ``smallest`` is where a symlog axis begins to be logarithmic."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     change = axes.set_xscale if which == "x" else axes.set_yscale
     if scale == "log":
@@ -54,23 +57,22 @@ def set_scale(axes: Axes, which: Literal["x", "y"], scale: Scale, smallest: floa
     else:
         axis.set_major_locator(MaxNLocator(8 if which == "x" else 6, steps=[1, 2, 2.5, 5, 10]))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
 
 
-def number(value: float) -> str:
-    """As short as it is exact: thousands apart from 10,000 on, no exponent."""
+def format_number(value: float) -> str:
+    """Format a number without exponent, with thousands separators from 10,000 on."""
     if abs(value) >= 10_000:
         return f"{value:,.0f}"
     return f"{value:.6g}"
 
 
-def rounded(value: float) -> str:
-    """A result that nobody needs all digits of: one decimal below 100, none from there on, and none
-    of a whole number."""
+def format_rounded(value: float) -> str:
+    """Format a result rounded: one decimal below 100, none above, and none for whole numbers."""
     return f"{value:,.1f}" if abs(value) < 99.95 and value % 1 else f"{value:,.0f}"
 
 
-def grid(axes: Axes, which: Literal["x", "y", "both"] = "both") -> None:
-    """Faint lines behind everything."""
+def draw_grid(axes: Axes, which: Literal["x", "y", "both"] = "both") -> None:
+    """Draw faint grid lines behind everything."""
     axes.grid(axis=which, color=LIGHT, linewidth=0.5)
     axes.set_axisbelow(True)

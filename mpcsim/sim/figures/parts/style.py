@@ -1,7 +1,7 @@
-"""What figures look like: how stretches of time are filled, how lines differ, how large text is.
+"""Style of figures: fills of time intervals, styles of lines and markers, size of text.
 
-Hue is the parties', in every figure. Causes are told apart by lightness and hatching, and lines
-that are no party's by lightness and dashes; so a bar can say both, whose it is and of what.
+Hue identifies the party, in every figure. Parts of time differ in lightness and hatching, other
+lines in lightness and dashes; a bar can therefore show both its party and its part.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from mpcsim.errors import UsageError
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, WHITE, tint
 
 Style = Mapping[str, Any]
-"""What matplotlib draws a line with."""
+"""Keyword arguments of matplotlib's line."""
 
 
 @dataclass(frozen=True)
 class Fill:
-    """How a stretch of time is filled: with so much of somebody's colour, and hatched with it."""
+    """Fill of a time interval: a shade of the party's colour, and a hatching."""
 
     name: str
     shade: float
-    """1: the colour itself, 0: white."""
+    """Strength of the colour: 1 is the colour itself, 0 white."""
     hatch: str = ""
     neutral: bool = False
-    """Grey, whosoever it is: nobody does anything."""
+    """Whether it is grey for every party: nothing happens."""
 
     def patch(self, ink: str = DARK) -> dict[str, Any]:
-        """How a patch of it is drawn, in somebody's colour; dark grey is nobody's."""
+        """Return matplotlib's arguments of a patch with this fill, in a party's colour."""
         if self.neutral:
             ground, edge = (LIGHT if self.shade else WHITE), GREY if self.hatch else LIGHT
         else:
@@ -53,14 +53,14 @@ FILLS: Final[Mapping[str, Fill]] = {
     "flight": Fill("under way", 0.15, "..."),
     "idle": Fill("nothing happened", 0.0, "xxx", neutral=True),
 }
-"""How causes of time are filled, in the order of the legend."""
+"""Fills of the parts of time, in the order of the legend."""
 
 OTHERS: Final = ((1.0, ""), (0.15, ""), (0.0, "////"), (0.5, ""), (0.0, "...."), (0.3, r"\\\\"))
 OTHERS_MORE: Final = ((0.0, "xxxx"), (0.75, ""), (0.0, ""))
 
 
 def fills_of(kinds: Iterable[str]) -> dict[str, Fill]:
-    """A fill for each kind: that of ``FILLS``, or, if one is not there, others for all of them.
+    """Return a fill for each kind: that of ``FILLS``, or neutral fills if a kind is not there.
 
     Raises:
         UsageError: more kinds than can be told apart.
@@ -82,16 +82,16 @@ LINES: Final[tuple[Style, ...]] = (
     {"color": BLACK, "linestyle": ":", "linewidth": 1.3},
     {"color": GREY, "linestyle": "--", "linewidth": 2.2},
 )
-"""How lines differ that are no party's."""
+"""Styles of lines that belong to no party."""
 MARKERS: Final[tuple[Style, ...]] = (
     {"color": BLACK, "marker": "o", "markerfacecolor": BLACK, "markeredgecolor": BLACK},
     {"color": BLACK, "marker": "o", "markerfacecolor": WHITE, "markeredgecolor": BLACK},
     {"color": GREY, "marker": "s", "markerfacecolor": GREY, "markeredgecolor": GREY},
     {"color": GREY, "marker": "D", "markerfacecolor": WHITE, "markeredgecolor": GREY},
 )
-"""How points differ."""
+"""Styles of markers that belong to no party."""
 
 FONT: Final = 7.5
 """Size of small text, in points."""
 LETTER: Final = 0.062
-"""Width of a letter of it, in inches, on average; rather more than less."""
+"""Average width of a letter of small text in inches, rounded up."""

@@ -1,6 +1,6 @@
 """Latencies in network files: a number, the name of a distribution, or a table with its kind.
 
-One of your own has a kind once it is registered, in every process that reads or writes such files::
+Your own distribution has a kind once it is registered, in every process that uses such files::
 
     register_latency("two-paths", TwoPaths)
 """
@@ -30,7 +30,7 @@ L = TypeVar("L", bound=Latency)
 class _Kind(NamedTuple):
     of: type[Latency]
     attributes: Mapping[str, str] = {}
-    """Those that are not called as the parameters."""
+    """Attributes by parameter, where their names differ."""
 
 
 KINDS: Final[dict[str, _Kind]] = {
@@ -43,18 +43,17 @@ KINDS: Final[dict[str, _Kind]] = {
     "empirical": _Kind(Empirical),
     "bursts": _Kind(Bursts),
 }
-"""The distributions by the names that they have in files."""
+"""Distributions by their names in files."""
 
 
 def register_latency(kind: str, family: type[L], *, replace: bool = False) -> type[L]:
-    """Make a family of latencies of your own known to files, as ``kind``; returns it.
+    """Register a latency distribution of your own for files, as ``kind``; return it.
 
     The keys of its table are the parameters of the class: numbers, texts, truth values and tuples
     of those, each with a type, and an attribute of the same name for when it is written.
 
     Args:
-        replace: take the place of another class of that kind, as a notebook's cell does that is
-            executed again.
+        replace: replace another class of that kind, as a notebook's cell does that runs again.
 
     Raises:
         UsageError: it is no subclass of ``Latency``, a parameter cannot be in a file, the kind is
@@ -78,7 +77,7 @@ def register_latency(kind: str, family: type[L], *, replace: bool = False) -> ty
 
 
 def decode(value: object, at: str, named: Mapping[str, Latency]) -> Latency:
-    """A latency from a file.
+    """Decode a latency from a file.
 
     Args:
         named: the file's distributions.
@@ -92,12 +91,12 @@ def decode(value: object, at: str, named: Mapping[str, Latency]) -> Latency:
         return named[value]
     if not isinstance(value, Mapping):
         return _constant(value, at)
-    kind, own = tables.kind(value, "kind", at, KINDS)
+    kind, own = tables.split_kind(value, "kind", at, KINDS)
     return tables.decode(KINDS[kind].of, own, at, {})
 
 
 def encode(latency: Latency) -> dict[str, Any]:
-    """Its table.
+    """Encode a latency as a table.
 
     Raises:
         UsageError: it is of a class that is not in ``KINDS``.

@@ -1,4 +1,4 @@
-"""A whole network as a TOML file: what ``Network.load`` reads and ``Network.save`` writes.
+"""Networks as TOML files, for ``Network.load`` and ``Network.save``.
 
     name = "office"
 
@@ -27,8 +27,8 @@
     [connection]
     tls_round_trips = 1
 
-Keys are the fields of ``Site``, ``Link``, ``Connection`` and the latencies, and what is left out is
-as there. An error begins with the path of its entry: ``links.client-gateway.latency.sigma: ...``.
+Keys are the fields of ``Site``, ``Link``, ``Connection`` and the latencies; omitted keys have their
+defaults. An error begins with the path of its entry: ``links.client-gateway.latency.sigma: ...``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import MAX_PARTIES, ROLES, PartyId
 from mpcsim.sim.network.files import latencies, tables, toml
-from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.files.toml import key_path
 from mpcsim.sim.network.latency import Constant, Latency
 from mpcsim.sim.network.transport import Connection
 
@@ -53,8 +53,8 @@ KEYS: Final = ("name", "sites", "links", "distributions", "placement", "connecti
 _NUMBERS: Final[Mapping[str, PartyId]] = {role: party for party, role in ROLES.items()}
 
 
-class Parts(NamedTuple, Generic[S, L]):
-    """What a network is made of."""
+class NetworkParts(NamedTuple, Generic[S, L]):
+    """Fields of a network: sites, links, placement, connection settings, name."""
 
     sites: Mapping[str, S]
     links: tuple[L, ...]
@@ -63,8 +63,8 @@ class Parts(NamedTuple, Generic[S, L]):
     name: str
 
 
-def read(path: str | Path, site: type[S], link: type[L]) -> Parts[S, L]:
-    """The parts of the network in a file.
+def read(path: str | Path, site: type[S], link: type[L]) -> NetworkParts[S, L]:
+    """Read the fields of a network from a file.
 
     Args:
         site: the class of sites, with a ``name``.
@@ -77,13 +77,13 @@ def read(path: str | Path, site: type[S], link: type[L]) -> Parts[S, L]:
     """
     whole = toml.read(path)
     try:
-        return parts(whole, site, link)
+        return decode_network(whole, site, link)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def table(of: Parts[Any, Any]) -> dict[str, Any]:
-    """What is in the file of a network.
+def encode_network(of: NetworkParts[Any, Any]) -> dict[str, Any]:
+    """Encode a network as the table of its file.
 
     A distribution that several links share has an entry of its own.
 
@@ -117,11 +117,11 @@ def table(of: Parts[Any, Any]) -> dict[str, Any]:
     return whole
 
 
-def parts(whole: Mapping[str, Any], site: type[S], link: type[L]) -> Parts[S, L]:
-    """The parts of the network in a table; otherwise as ``read``."""
+def decode_network(whole: Mapping[str, Any], site: type[S], link: type[L]) -> NetworkParts[S, L]:
+    """Decode the fields of a network from a table; arguments and errors as for ``read``."""
     for key in whole:
         if key not in KEYS:
-            raise UsageError(f"{inside('', key)}: {unknown('entry', key, KEYS)}")
+            raise UsageError(f"{key_path('', key)}: {unknown('entry', key, KEYS)}")
     for key in ("sites", "links", "placement"):
         if key not in whole:
             raise UsageError(f"{key}: missing")
@@ -129,18 +129,18 @@ def parts(whole: Mapping[str, Any], site: type[S], link: type[L]) -> Parts[S, L]
     if not isinstance(name, str):
         raise UsageError(f"name: {name!r} is not a text")
     named = {
-        key: latencies.decode(value, inside("distributions", key), {})
-        for key, value in tables.entries(whole.get("distributions", {}), "distributions").items()
+        key: latencies.decode(value, key_path("distributions", key), {})
+        for key, value in tables.as_table(whole.get("distributions", {}), "distributions").items()
     }
     sites = {
-        key: tables.decode(site, value, inside("sites", key), {}, name=key)
-        for key, value in tables.entries(whole["sites"], "sites").items()
+        key: tables.decode(site, value, key_path("sites", key), {}, name=key)
+        for key, value in tables.as_table(whole["sites"], "sites").items()
     }
     special = {Latency: lambda value, at: latencies.decode(value, at, named)}
     links: list[L] = []
     joined: dict[frozenset[str], str] = {}
-    for key, value in tables.entries(whole["links"], "links").items():
-        at = inside("links", key)
+    for key, value in tables.as_table(whole["links"], "links").items():
+        at = key_path("links", key)
         found = tables.decode(link, value, at, special)
         for end in ("a", "b"):
             if value[end] not in sites:
@@ -150,18 +150,18 @@ def parts(whole: Mapping[str, Any], site: type[S], link: type[L]) -> Parts[S, L]
             raise UsageError(f"{at}: joins the same sites as {other}")
         links.append(found)
     placement = {}
-    for key, value in tables.entries(whole["placement"], "placement").items():
-        at = inside("placement", key)
+    for key, value in tables.as_table(whole["placement"], "placement").items():
+        at = key_path("placement", key)
         if not isinstance(value, str) or value not in sites:
             raise UsageError(f"{at}: {unknown('site', str(value), sites)}")
         placement[_party(key, at)] = value
     _check_paths(placement, list(joined))
     connection = tables.decode(Connection, whole.get("connection", {}), "connection", {})
-    return Parts(sites, tuple(links), placement, connection, name)
+    return NetworkParts(sites, tuple(links), placement, connection, name)
 
 
 def _party(key: str, at: str) -> PartyId:
-    """A party by its role or number."""
+    """Return the party with a role or number."""
     if key in _NUMBERS:
         return _NUMBERS[key]
     if key.isascii() and key.isdigit() and 1 <= int(key) <= 0xFFFF:
@@ -173,7 +173,7 @@ def _party(key: str, at: str) -> PartyId:
 
 
 def _check_paths(placement: Mapping[PartyId, str], joined: Sequence[frozenset[str]]) -> None:
-    """Refuse a party that the first one has no path to: a link is missing."""
+    """Refuse placements between which no path of links leads."""
     parties = list(placement)
     reached = {placement[parties[0]]} if parties else set()
     while new := {site for pair in joined if pair & reached for site in pair} - reached:
@@ -187,7 +187,7 @@ def _check_paths(placement: Mapping[PartyId, str], joined: Sequence[frozenset[st
 
 
 def _labels(links: Sequence[Any]) -> list[str]:
-    """A name for each link, all of them different."""
+    """Return distinct names of the links."""
     labels: list[str] = []
     for link in links:
         label = f"{link.a}-{link.b}"
@@ -196,7 +196,7 @@ def _labels(links: Sequence[Any]) -> list[str]:
 
 
 def _shared(links: Sequence[Any], labels: Sequence[str]) -> dict[str, Latency]:
-    """Distributions that occur more than once, under the name of their first link."""
+    """Return distributions that occur more than once, by the name of their first link."""
     once: list[tuple[str, Latency]] = []
     shared: dict[str, Latency] = {}
     for label, link in zip(labels, links, strict=True):

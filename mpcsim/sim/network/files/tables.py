@@ -1,4 +1,4 @@
-"""Values as tables and back, by the parameters of their class: a new field needs nothing here."""
+"""Conversion of values to TOML tables and back, by the parameters of their classes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from typing import (
 )
 
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.files.toml import key_path
 
 T = TypeVar("T")
 
 Special = Mapping[Any, Callable[[Any, str], Any]]
-"""Types that are read in a way of their own: from what a file has, and the path to it."""
+"""Types with their own decoders: functions of the file's value and its path."""
 
 _SCALARS: Final[Mapping[type, tuple[tuple[type, ...], str]]] = {
     str: ((str,), "not a text"),
@@ -37,17 +37,17 @@ _LISTS: Final[Mapping[Any, type]] = {tuple: tuple, frozenset: frozenset, Iterabl
 
 
 def decode(make: Callable[..., T], table: object, at: str, special: Special, **given: object) -> T:
-    """A value from its table.
+    """Decode a value from its table.
 
     Args:
-        make: its class, or a function that makes one; what it takes are the keys.
+        make: its class, or a function that makes one; its parameters are the keys.
         at: path of the table in the file, for errors.
         given: arguments that are not in the table.
 
     Raises:
         UsageError: an unknown key, one that is missing, or a bad value: names its path.
     """
-    hints = _hints(make)
+    hints = _type_hints(make)
     parameters = {
         name: parameter
         for name, parameter in signature(make).parameters.items()
@@ -55,22 +55,22 @@ def decode(make: Callable[..., T], table: object, at: str, special: Special, **g
     }
     known = [name for name in parameters if name not in given]
     arguments = dict(given)
-    for key, value in entries(table, at).items():
+    for key, value in as_table(table, at).items():
         if key not in known:
-            raise UsageError(f"{inside(at, key)}: {unknown('key', key, known)}")
-        arguments[key] = _read(hints[key], value, inside(at, key), special)
+            raise UsageError(f"{key_path(at, key)}: {unknown('key', key, known)}")
+        arguments[key] = _read(hints[key], value, key_path(at, key), special)
     for name, parameter in parameters.items():
         if parameter.default is Parameter.empty and name not in arguments:
-            raise UsageError(f"{inside(at, name)}: missing")
+            raise UsageError(f"{key_path(at, name)}: missing")
     try:
         return make(**arguments)
     except UsageError as error:
-        where = _blamed(str(error), known, at)
+        where = _error_path(str(error), known, at)
         raise UsageError(f"{where}: {error}" if where else str(error)) from None
 
 
-def _hints(make: Callable[..., Any]) -> dict[str, Any]:
-    """The types of what it takes."""
+def _type_hints(make: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of a callable's parameters."""
     if not isinstance(make, type):
         return get_type_hints(make)
     try:
@@ -80,10 +80,10 @@ def _hints(make: Callable[..., Any]) -> dict[str, Any]:
 
 
 def check_readable(cls: type[Any]) -> None:
-    """See that a table can hold the parameters of a class.
+    """Check that a table can hold the parameters of a class.
 
     Raises:
-        UsageError: not that of one of them: names it.
+        UsageError: a parameter's type cannot be in a file: names it.
     """
     hints = get_type_hints(cls.__init__)
     for name, parameter in signature(cls).parameters.items():
@@ -114,13 +114,13 @@ def encode(
     leave_out: frozenset[str] = frozenset(),
     defaults: bool = True,
 ) -> dict[str, Any]:
-    """The table of a value: its parameters, without those that are None.
+    """Encode a value as a table of its parameters, without those that are None.
 
     Args:
-        write: what becomes of each; by default values of dataclasses become tables, too.
-        names: attributes that are not called as their parameters.
+        write: encoder of each parameter; by default dataclasses become tables, too.
+        names: attributes by parameter, where their names differ.
         leave_out: parameters that are not in the table.
-        defaults: have those in it, too, that are as they are by default.
+        defaults: include parameters with their default values.
     """
     attributes = {
         name: getattr(value, (names or {}).get(name, name))
@@ -128,16 +128,17 @@ def encode(
         if name not in leave_out
         and (defaults or getattr(value, (names or {}).get(name, name)) != parameter.default)
     }
-    write = write or _written
+    write = write or _to_table
     return {name: write(each) for name, each in attributes.items() if each is not None}
 
 
-def _written(value: Any) -> Any:
+def _to_table(value: Any) -> Any:
     return encode(value) if is_dataclass(value) else value
 
 
-def entries(table: object, at: str) -> Mapping[str, Any]:
-    """
+def as_table(table: object, at: str) -> Mapping[str, Any]:
+    """Return the value if it is a table.
+
     Raises:
         UsageError: it is no table.
     """
@@ -146,8 +147,8 @@ def entries(table: object, at: str) -> Mapping[str, Any]:
     return table
 
 
-def each(value: object, at: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
-    """What the items of a list are read as.
+def decode_list(value: object, at: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
+    """Decode the items of a list.
 
     Raises:
         UsageError: it is no list.
@@ -157,19 +158,21 @@ def each(value: object, at: str, read: Callable[[Any, str], T]) -> tuple[T, ...]
     return tuple(read(item, f"{at}[{i}]") for i, item in enumerate(value))
 
 
-def kind(value: object, key: str, at: str, known: Iterable[str]) -> tuple[str, dict[str, Any]]:
-    """What a table is of, by the key that says so, and the rest of it.
+def split_kind(
+    value: object, key: str, at: str, known: Iterable[str]
+) -> tuple[str, dict[str, Any]]:
+    """Split a table into its kind, the value under ``key``, and the rest.
 
     Raises:
         UsageError: it is no table, does not say it, or says something unknown.
     """
-    table = dict(entries(value, at))
+    table = dict(as_table(value, at))
     known = tuple(known)
     if key not in table:
-        raise UsageError(f"{inside(at, key)}: missing (known: {', '.join(known)})")
+        raise UsageError(f"{key_path(at, key)}: missing (known: {', '.join(known)})")
     name = table.pop(key)
     if not isinstance(name, str) or name not in known:
-        raise UsageError(f"{inside(at, key)}: {unknown(key, str(name), known)}")
+        raise UsageError(f"{key_path(at, key)}: {unknown(key, str(name), known)}")
     return name, table
 
 
@@ -202,7 +205,7 @@ def _read(hint: Any, value: object, at: str, special: Special) -> Any:
 
 
 def _choice(options: list[Any], value: object) -> Any:
-    """Of several types, the one that the value may be: tables are values of classes."""
+    """Return the type among several that the value may have: tables are values of classes."""
     of_classes = [each for each in options if each not in _SCALARS]
     scalars = [each for each in options if each in _SCALARS]
     if isinstance(value, Mapping):
@@ -216,8 +219,9 @@ def _unknown_keys(of: Any, table: Mapping[str, Any]) -> int:
     return len(table.keys() - signature(of).parameters.keys()) if isinstance(of, type) else 0
 
 
-def _blamed(message: str, names: list[str], at: str) -> str:
-    """The path of what a constructor complains about: ``sigma is 20`` is the entry's ``sigma``."""
+def _error_path(message: str, names: list[str], at: str) -> str:
+    """Return the path of the parameter in a constructor's error: ``sigma is 20`` names
+    ``sigma``."""
     pattern = re.compile(rf"\b({'|'.join(names) or '(?!)'})(\[\d+\])? is\b")
     found = pattern.search(message)
-    return inside(at, found[1]) + (found[2] or "") if found else at
+    return key_path(at, found[1]) + (found[2] or "") if found else at

@@ -1,4 +1,4 @@
-"""TOML files: read by ``tomllib``, written by tomli-w; and the paths of what is in them."""
+"""TOML files: reading with ``tomllib``, writing with tomli-w, and paths of entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """What a TOML file has.
+    """Read a TOML file.
 
     Raises:
         UsageError: it is no UTF-8, or no TOML: names the line.
@@ -31,7 +31,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def loads(text: str, source: str) -> dict[str, Any]:
-    """What a TOML text has.
+    """Parse a TOML text.
 
     Raises:
         UsageError: it is no TOML: names the source and the line.
@@ -43,7 +43,7 @@ def loads(text: str, source: str) -> dict[str, Any]:
 
 
 def text(table: Mapping[str, Any], note: str = "") -> str:
-    """A TOML document.
+    """Return a TOML document.
 
     Args:
         note: comes first, as a comment.
@@ -52,12 +52,12 @@ def text(table: Mapping[str, Any], note: str = "") -> str:
     return comment + ("\n" if comment else "") + tomli_w.dumps(table)
 
 
-def inside(path: str, key: str) -> str:
-    """The path of an entry in what has the path: ``links."a b"``."""
+def key_path(path: str, key: str) -> str:
+    """Return the path of an entry in a table with a path: ``links."a b"``."""
     own = key if _BARE.fullmatch(key) else _string(key)
     return f"{path}.{own}" if path else own
 
 
 def _string(value: str) -> str:
-    """JSON's strings are TOML's, but for DEL, which TOML wants escaped."""
+    """Return a TOML string: JSON's, but for DEL, which TOML requires to be escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,17 +1,20 @@
-"""Links that people measured: readers of what ping, fping, mtr, hping3, tcpping, iperf3, browsers
-and curl write, and of tables; fits of distributions to it, and latencies that come in bursts.
+"""Networks from measured round trips: readers of measurement files, and fits of distributions.
 
-``reading`` recognises a file and reads its ``Series``; ``fit`` finds distributions for one;
-``assembly`` makes a ``Network`` of them; ``bursts`` keeps the order of the samples in blocks.
+Model: a link's one-way latency is a log-normal, gamma, Pareto or normal distribution with a floor,
+of least Wasserstein distance to the measured round trips (``fit``), or the samples themselves.
+Assumed: a round trip takes half its time each way; samples are independent unless drawn in blocks
+(``network.bursts``). Left out: how latency changes with the time of day, and with the load.
 
-One format is one module. Readers of programs that send probe after probe share ``probe_runs``,
-mtr's ``mtr_hops``, those of calls ``phases``, those of tables ``tables``, ``layout`` and ``cells``.
-A reader reads right or refuses: ``other_programs`` names what looks like one of them and is not.
+``reading`` recognises a file's format and returns a ``Series`` for each pair of sites; ``fit`` fits
+distributions to one; ``network_assembly`` makes a ``Network`` of them. One format is one module:
+``programs`` (ping, fping, mtr, hping3, tcpping, iperf3), ``web`` (HAR, curl), ``tables`` (CSV,
+Markdown, JSON). A reader reads a file correctly or refuses it: ``other_programs`` names programs
+whose output looks similar and has no reader.
 """
 
-from mpcsim.sim.network.measured import assembly, reading
-from mpcsim.sim.network.measured.assembly import assemble
+from mpcsim.sim.network.measured import network_assembly, reading
 from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, Fit, fit
+from mpcsim.sim.network.measured.network_assembly import assemble_network
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.network.measured.series import Series
 
@@ -19,8 +22,8 @@ __all__ = [
     "DISTRIBUTIONS",
     "Fit",
     "Series",
-    "assemble",
-    "assembly",
+    "assemble_network",
+    "network_assembly",
     "fit",
     "read",
     "reading",

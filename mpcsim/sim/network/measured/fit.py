@@ -1,20 +1,20 @@
-"""Distributions for measured round trips: which there are, how well they fit, which is taken.
+"""Fits of latency distributions to measured round trips, and the choice among them.
 
-A link needs one-way latencies, and a round trip cannot tell how it divides. **Assumed is half of it
-each way.** Of the families with parameters both ways have the same distribution, independent of
-each other, such that the sum of two draws is distributed as the round trips are. The samples
-themselves (``empirical``, ``Bursts``) have no such half; there the least round trip divides in
-half, and what exceeds it is put on the way from a to b. So round trips, and exchanges of a question
-and an answer, are as measured, bursts included; what goes one way only meets too much from a to b
-and too little back.
+A link needs one-way latencies, and a round trip does not show how it divides. **Assumed is half of
+it each way.** In a parametric family both ways have the same distribution, independent of each
+other, such that the sum of two draws is distributed as the round trips are. The samples themselves
+(``empirical``, ``Bursts``) have no such half; there the least round trip divides in half, and the
+excess over it is put on the way from a to b. Round trips, and exchanges of a request and an answer,
+are then as measured, bursts included; a message one way only gets too much from a to b and too
+little back.
 
-The nearest family is taken whose tail is that of the samples (p95, p99, p99.9, the mean of the
-slowest percent), or the samples if there is none. What was measured one way is fitted as it is, and
+Chosen is the nearest family whose tail agrees with the samples (p95, p99, p99.9, the mean of the
+slowest percent), or the samples if there is none. One-way measurements are fitted as they are, and
 taken for the way back, too.
 
 A family's parameters are those of least Wasserstein distance, found from the moments on; the floor
 is never above the least measured. The distance is the area between the distribution functions of
-measured and simulated round trips, in milliseconds: how far a time is off on average. The
+measured and simulated round trips, in milliseconds: the mean error of a time. The
 Kolmogorov-Smirnov distance is the greatest difference between them.
 
 Times are milliseconds. The same series gives the same fit.
@@ -42,30 +42,30 @@ from mpcsim.sim.network.latency import (
     Pareto,
 )
 from mpcsim.sim.network.measured.series import Series, Summary
-from mpcsim.sim.network.presets import scattered
+from mpcsim.sim.network.presets import jittered_latency
 from mpcsim.sim.rich_display import Table, counted
-from mpcsim.sim.statistics.order_statistics import ranks
+from mpcsim.sim.statistics.order_statistics import enclosing_ranks
 from mpcsim.sim.streams import generator
 
 __all__ = ["DISTRIBUTIONS", "Candidate", "Fit", "Times", "fit"]
 
 FEW: Final = 30
-"""Samples; with fewer, a 95th percentile is one or two of them."""
+"""Number of samples below which a 95th percentile is one or two of them."""
 POOR_KS: Final = 0.1
-"""More than that is poor, unless chance alone gives as much: 1.36 / sqrt(n), one time in twenty."""
+"""KS distance above which a fit is poor, unless chance gives as much: 1.36 / sqrt(n), 5 % level."""
 TAIL_AT: Final = (95.0, 99.0, 99.9)
 TAIL_OFF: Final = 0.1
-"""A tail that is nearer than that is near enough."""
+"""Relative error of a tail that is accepted."""
 SURE: Final = 0.999
-"""Confidence that a percentile is off."""
+"""Confidence with which a percentile must differ to count."""
 STANDARD_ERRORS: Final = 4.0
 HARDLY_A_TAIL: Final = 100.0
-"""Of a Pareto distribution's exponent."""
+"""Exponent of a Pareto distribution above which it is practically exponential."""
 DRAWS: Final = 40_000
 SEARCH_DRAWS: Final = 3_000
 QUANTILES: Final = (np.arange(500) + 0.5) / 500
 WORTHWHILE: Final = 0.999
-"""A step of the search makes the distance this much shorter, or none."""
+"""Factor by which a step of the search must shorten the distance."""
 SEED: Final = 1
 
 Times = NDArray[np.float64]
@@ -73,28 +73,28 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A distribution, and how its round trips compare with the measured ones."""
+    """Candidate distribution, and its distances from the measured round trips."""
 
     name: str
     one_way: Latency
-    """From a to b, and back, unless ``back`` is."""
+    """One-way latency from a to b; and back, unless ``back`` is given."""
     back: Latency | None = None
     ks: float | None = None
     """Kolmogorov-Smirnov distance, 0 to 1; None: there are no samples to compare with."""
     distance_ms: float | None = None
     """Wasserstein distance."""
     tail: tuple[str, ...] = ()
-    """What it says of the slowest round trips that cannot be chance."""
+    """Significant differences of the tail, in words."""
     doubled: bool = False
-    """Both ways take the same time: it is of times measured one way."""
+    """Whether both ways take the same time: times were measured one way."""
 
     @property
     def round_trip_mean_ms(self) -> float:
-        """Of both ways."""
+        """Mean round trip, the sum of both ways."""
         return self.one_way.mean_ms + (self.back or self.one_way).mean_ms
 
     def round_trips(self, n: int) -> Times:
-        """Simulated round trips, in ascending order: one draw each way."""
+        """Return simulated round trips, in ascending order: one draw each way."""
         source = generator(SEED, "round trips")
         found = self.one_way.series(source, n)
         found = found + (found if self.doubled else (self.back or self.one_way).series(source, n))
@@ -107,28 +107,28 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Fit:
-    """What was measured between two sites, and the distributions for it."""
+    """Fit of one measured series: candidate distributions, and the chosen one."""
 
     series: Series
     candidates: tuple[Candidate, ...]
-    """The nearest first."""
+    """Candidates, the nearest first."""
     chosen: Candidate
     neighbours: float = 0.0
-    """Correlation of one sample with the next."""
+    """Rank correlation of successive samples."""
     memory: int = 0
-    """Samples after which the correlation is gone."""
+    """Lag, in samples, after which the correlation is within its noise."""
     warnings: tuple[str, ...] = ()
 
     def table(self) -> Table:
-        """Measured round trips and those of each distribution."""
+        """Return a table of the measured round trips and those of each distribution."""
         moments = self.series.moments
         head = ("distribution", "one way", "KS", "off by ms", "mean", "50 %", "95 %", "99 %")
         rows = []
         if self.series.rtt_ms:
             times = np.array(self.series.rtt_ms)
-            rows.append(("measured", "", "", "", *_shown(moments.mean_ms, times)))
+            rows.append(("measured", "", "", "", *_format_statistics(moments.mean_ms, times)))
         else:
-            rows.append(("measured", "", "", "", _plain(moments.mean_ms), "", "", ""))
+            rows.append(("measured", "", "", "", _format_ms(moments.mean_ms), "", "", ""))
         for each in self.candidates:
             taken = " *" if each is self.chosen else ""
             simulated = each.round_trips(DRAWS)
@@ -137,19 +137,19 @@ class Fit:
                     each.name + taken,
                     str(each),
                     "" if each.ks is None else f"{each.ks:.3f}",
-                    "" if each.distance_ms is None else _plain(each.distance_ms),
-                    *_shown(each.round_trip_mean_ms, simulated),
+                    "" if each.distance_ms is None else _format_ms(each.distance_ms),
+                    *_format_statistics(each.round_trip_mean_ms, simulated),
                 )
             )
         return Table(head, rows, frozenset(head[2:]))
 
 
 def fit(series: Series, distribution: str | None = None, blocks: int | None = None) -> Fit:
-    """Distributions for a series.
+    """Fit distributions to a series and choose one.
 
     Args:
-        distribution: a name in ``DISTRIBUTIONS``: that one is taken; by default the nearest.
-        blocks: keep the order of the samples in blocks of so many (``Bursts``).
+        distribution: name in ``DISTRIBUTIONS`` of the one to choose; by default the nearest.
+        blocks: block length in which the order of the samples is kept (``Bursts``).
 
     Raises:
         UsageError: unknown distribution, one that does not go with such samples, both arguments;
@@ -164,8 +164,8 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
     warnings = []
     times = np.array(series.rtt_ms)
     if len(times) > 1:
-        candidates = _compared(times, series.one_way)
-        neighbours, memory = _memory(times)
+        candidates = _compare_families(times, series.one_way)
+        neighbours, memory = _correlation_lag(times)
         if len(times) < FEW:
             warnings.append(f"only {counted(len(times), 'round trip')}: the tail is a guess")
     else:
@@ -177,7 +177,7 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
                 f"{len(series.runs)} runs follow each other: a block may begin in one and end in "
                 "the next"
             )
-        there, back = _divided(times, series.one_way)
+        there, back = _split_round_trips(times, series.one_way)
         chosen = _candidate("bursts", Bursts(there, blocks), times, back, series.one_way)
         candidates = (chosen, *candidates)
     elif distribution is not None:
@@ -191,7 +191,7 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
         chosen = named[0]
     else:
         families = [each for each in candidates if each.name in _FAMILIES] or [candidates[0]]
-        near = [each for each in families if each.ks is None or each.ks <= _poor(times)]
+        near = [each for each in families if each.ks is None or each.ks <= _poor_ks(times)]
         chosen = next((each for each in near if not each.tail), families[0])
         if chosen not in near or chosen.tail:
             nearest, chosen = chosen, next(e for e in candidates if e.name == "empirical")
@@ -205,7 +205,7 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
             )
     if chosen.tail:
         warnings.append(f"{chosen.name} has another tail: {'; '.join(chosen.tail)}")
-    if chosen.ks is not None and chosen.ks > _poor(times):
+    if chosen.ks is not None and chosen.ks > _poor_ks(times):
         warnings.append(
             f"{chosen.name} fits poorly: shares of round trips below a time are off by up to "
             f"{chosen.ks:.0%}"
@@ -251,14 +251,14 @@ _FAMILIES: Final[Mapping[str, Callable[[float, float, float], Latency]]] = {
     "pareto": _pareto,
     "normal": _normal,
 }
-"""One-way latencies by mean, standard deviation and floor; ``UsageError`` where there is none."""
+"""Families of one-way latencies, made of mean, standard deviation and floor."""
 
 DISTRIBUTIONS: Final = (*_FAMILIES, "empirical", "constant")
-"""What can be asked for by name."""
+"""Names of distributions that can be chosen."""
 
 
-def _compared(times: Times, one_way: bool) -> tuple[Candidate, ...]:
-    """All that these round trips allow, the nearest first."""
+def _compare_families(times: Times, one_way: bool) -> tuple[Candidate, ...]:
+    """Return a candidate for each distribution that allows these round trips, nearest first."""
     mean, std, least = float(times.mean()), float(times.std()), float(times.min())
     made: list[tuple[str, Latency]] = [("constant", Constant(mean / 2))]
     if std > 1e-9 * mean:
@@ -266,7 +266,7 @@ def _compared(times: Times, one_way: bool) -> tuple[Candidate, ...]:
             best = _search(family, times, mean, std, least, one_way)
             if best is not None:
                 made.append((name, best))
-    there, back = _divided(times, one_way)
+    there, back = _split_round_trips(times, one_way)
     compared = [_candidate("empirical", Empirical(there), times, back, one_way)]
     compared += [_candidate(name, latency, times, None, one_way) for name, latency in made]
     return tuple(sorted(compared, key=lambda each: each.distance_ms or 0.0))
@@ -280,22 +280,22 @@ def _candidate(
         name,
         one_way,
         back,
-        _ks(times, simulated),
-        _distance(times, simulated),
-        tuple(_tail(np.sort(times), simulated)) if name in _FAMILIES else (),
+        _ks_distance(times, simulated),
+        _wasserstein_distance(times, simulated),
+        tuple(_tail_differences(np.sort(times), simulated)) if name in _FAMILIES else (),
         doubled,
     )
 
 
-def _divided(times: Times, one_way: bool) -> tuple[tuple[float, ...], Constant | None]:
-    """Samples of the way there, and the way back: half of the least, or likewise."""
+def _split_round_trips(times: Times, one_way: bool) -> tuple[tuple[float, ...], Constant | None]:
+    """Return the samples from a to b, and the constant way back; None: the same both ways."""
     if one_way:
         return tuple((times / 2).tolist()), None
     half = float(times.min()) / 2
     return tuple((times - half).tolist()), Constant(half)
 
 
-def _poor(times: Times) -> float:
+def _poor_ks(times: Times) -> float:
     return max(POOR_KS, 1.36 / math.sqrt(len(times)))
 
 
@@ -307,7 +307,7 @@ def _search(
     least: float,
     doubled: bool,
 ) -> Latency | None:
-    """The nearest of a family: a compass search over mean, standard deviation and floor.
+    """Return the nearest member of a family, by compass search over mean, deviation and floor.
 
     It begins at the measured moments, with the floor just below the least, and halves its steps
     until they are a percent.
@@ -323,7 +323,7 @@ def _search(
             latency = family(centre / 2, factors[1] * spread, floor / 2)
         except UsageError:
             return math.inf, None
-        return _apart(
+        return _quantile_distance(
             measured, Candidate("", latency, doubled=doubled).round_trips(SEARCH_DRAWS)
         ), latency
 
@@ -332,7 +332,7 @@ def _search(
     step = 0.4
     while step > 0.01:
         better = False
-        for near in _around(at, step):
+        for near in _neighbouring_parameters(at, step):
             far, latency = made(near)
             if far < WORTHWHILE * distance:
                 distance, best, at, better = far, latency, near, True
@@ -341,7 +341,9 @@ def _search(
     return best
 
 
-def _around(at: tuple[float, float, float], step: float) -> Iterator[tuple[float, float, float]]:
+def _neighbouring_parameters(
+    at: tuple[float, float, float], step: float
+) -> Iterator[tuple[float, float, float]]:
     for axis in range(3):
         # The floor's distance spans magnitudes; mean and standard deviation do not.
         factor = 1 + step * (4 if axis == 2 else 1)
@@ -352,11 +354,11 @@ def _around(at: tuple[float, float, float], step: float) -> Iterator[tuple[float
 
 
 def _without_samples(series: Series) -> tuple[Candidate, ...]:
-    """From a summary, or from one number."""
+    """Return candidates for a summary, or for a single number."""
     moments = series.moments
     if series.summary is None or moments.std_ms == 0 or moments.mean_ms <= moments.least_ms:
         return (
-            Candidate("log-normal", scattered(moments.mean_ms)),
+            Candidate("log-normal", jittered_latency(moments.mean_ms)),
             Candidate("constant", Constant(moments.mean_ms / 2)),
         )
     made = [Candidate("log-normal", _by_moments(_log_normal, moments))]
@@ -372,8 +374,8 @@ def _by_moments(family: Callable[[float, float, float], Latency], moments: Summa
 # ------------------------------------------------------------------ goodness
 
 
-def _ks(times: Times, simulated: Times) -> float:
-    """Greatest difference of the distribution functions, at the measured times."""
+def _ks_distance(times: Times, simulated: Times) -> float:
+    """Return the greatest difference of the distribution functions, at the measured times."""
     values, counts = np.unique(times, return_counts=True)
     upto = np.cumsum(counts) / len(times)
     before = upto - counts / len(times)
@@ -382,23 +384,23 @@ def _ks(times: Times, simulated: Times) -> float:
     return float(max(np.abs(upto - right).max(), np.abs(before - left).max()))
 
 
-def _tail(times: Times, simulated: Times) -> Iterator[str]:
-    """Say what of the slowest round trips is off by more than a tenth, and not by chance.
+def _tail_differences(times: Times, simulated: Times) -> Iterator[str]:
+    """Yield the tail's differences of more than a tenth that are not due to chance.
 
-    A percentile is, if it is outside of the order statistics that enclose the measured one; the
-    mean of the slowest percent, if it is further off than so many of its standard errors.
+    A percentile differs if it is outside of the order statistics that enclose the measured one; the
+    mean of the slowest percent, if it is off by more than ``STANDARD_ERRORS``.
 
     Args:
         times: in ascending order, as ``simulated``.
     """
     for percent in TAIL_AT:
         measured, ours = (float(np.percentile(each, percent)) for each in (times, simulated))
-        low, high = ranks(len(times), percent / 100, SURE)
+        low, high = enclosing_ranks(len(times), percent / 100, SURE)
         beyond = (low > 0 and ours < times[low - 1]) or (
             high <= len(times) and ours > times[high - 1]
         )
         if beyond and abs(ours / measured - 1) > TAIL_OFF:
-            yield f"p{percent:g} {_plain(ours)} ms instead of {_plain(measured)}"
+            yield f"p{percent:g} {_format_ms(ours)} ms instead of {_format_ms(measured)}"
     n = len(times) // 100
     if not n:
         return
@@ -406,20 +408,20 @@ def _tail(times: Times, simulated: Times) -> Iterator[str]:
     measured, ours = float(times[-n:].mean()), float(slowest.mean())
     error = math.sqrt((float(slowest.var()) + (ours - float(slowest[0])) ** 2) / n)
     if abs(measured - ours) > max(STANDARD_ERRORS * error, TAIL_OFF * measured):
-        yield f"{_plain(ours)} ms in the slowest percent instead of {_plain(measured)}"
+        yield f"{_format_ms(ours)} ms in the slowest percent instead of {_format_ms(measured)}"
 
 
-def _distance(times: Times, simulated: Times) -> float:
-    return _apart(np.quantile(times, QUANTILES), simulated)
+def _wasserstein_distance(times: Times, simulated: Times) -> float:
+    return _quantile_distance(np.quantile(times, QUANTILES), simulated)
 
 
-def _apart(quantiles: Times, simulated: Times) -> float:
-    """Mean difference of quantiles; the simulated times are in ascending order, and many."""
+def _quantile_distance(quantiles: Times, simulated: Times) -> float:
+    """Return the mean difference of quantiles; simulated times are sorted, and many."""
     return float(np.abs(quantiles - simulated[(QUANTILES * len(simulated)).astype(int)]).mean())
 
 
-def _memory(times: Times) -> tuple[float, int]:
-    """Correlation of neighbours, and the lag from which on it is within its noise."""
+def _correlation_lag(times: Times) -> tuple[float, int]:
+    """Return the correlation of neighbours, and the lag at which it is within its noise."""
     n = len(times)
     # Ranks: a single outlier would hide the rest.
     ranks = np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.float64)
@@ -454,9 +456,9 @@ def _check_blocks(series: Series, blocks: int) -> None:
         )
 
 
-def _shown(mean: float, times: Times) -> tuple[str, ...]:
-    return tuple(map(_plain, (mean, *np.percentile(times, (50, 95, 99)))))
+def _format_statistics(mean: float, times: Times) -> tuple[str, ...]:
+    return tuple(map(_format_ms, (mean, *np.percentile(times, (50, 95, 99)))))
 
 
-def _plain(ms: float) -> str:
+def _format_ms(ms: float) -> str:
     return f"{ms:.3g}" if ms < 100 else f"{ms:.0f}"

@@ -1,4 +1,4 @@
-"""Programs whose output has no reader here: named, so that nobody takes it for another's."""
+"""Programs whose output has no reader, named so that it is not read as another's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALIKE: Final = (
     (r"^(TCP connect to \S+:\d+:|Connecting to \S+:\d+.*: from \S+: )", "psping", _TCP),
     (r"^(Probing \S+:\d+/tcp|Ping tcp://)", "tcping", _TCP),
 )
-"""Programs with lines like a format's: pattern, name, what to run instead."""
+"""Programs with lines like those of a supported format: pattern, name, what to run instead."""
 _OTHERS: Final = (
     (r"^Starting Nping ", "nping", "run ping, or hping3 -S"),
     (r"^traceroute6? to ", "traceroute", "run mtr --json"),
@@ -32,17 +32,17 @@ _OTHERS: Final = (
 )
 
 
-def alike(text: str) -> str:
-    """Return which program's output it is, of those that look like a format's; or nothing."""
-    return _named(text, _ALIKE)
+def recognise_lookalike(text: str) -> str:
+    """Return an error text if the output looks like a supported format and is another program's."""
+    return _match_program(text, _ALIKE)
 
 
-def other(text: str) -> str:
-    """Return which program's output it is, where no format was recognised; or nothing."""
-    return _named(text, _OTHERS)
+def recognise_unsupported(text: str) -> str:
+    """Return an error text if the output is of a known program without a reader."""
+    return _match_program(text, _OTHERS)
 
 
-def _named(text: str, known: Sequence[tuple[str, str, str]]) -> str:
+def _match_program(text: str, known: Sequence[tuple[str, str, str]]) -> str:
     head = text[:20_000]
     for form, name, remedy in known:
         if re.search(form, head, re.MULTILINE):

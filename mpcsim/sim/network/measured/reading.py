@@ -1,4 +1,4 @@
-"""Reading a file of measurements: recognise its format, and hand it to that format's reader."""
+"""Reading of measurement files: recognition of the format, and the format's reader."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ __all__ = ["FORMATS", "Reading", "read"]
 
 
 class _Format(NamedTuple):
-    recognises: Callable[[str], bool]
+    can_read: Callable[[str], bool]
     read: Callable[[str, str], list[Series]]
 
 
 FORMATS: Final[Mapping[str, _Format]] = {
-    "har": _Format(har.recognises, har.read),
-    "iperf3": _Format(iperf3.recognises, iperf3.read),
-    "mtr": _Format(mtr.recognises, mtr.read),
-    "mtr-report": _Format(mtr_text.recognises_report, mtr_text.read_report),
-    "mtr-csv": _Format(mtr_text.recognises_csv, mtr_text.read_csv),
-    "mtr-raw": _Format(mtr_text.recognises_raw, mtr_text.read_raw),
-    "hping3": _Format(syn.recognises_hping3, syn.read_hping3),
-    "tcpping": _Format(syn.recognises_tcpping, syn.read_tcpping),
-    "ping": _Format(ping.recognises, ping.read),
-    "windows-ping": _Format(windows_ping.recognises, windows_ping.read),
-    "fping": _Format(fping.recognises, fping.read),
-    "curl": _Format(curl.recognises, curl.read),
-    "mahimahi": _Format(mahimahi.recognises, mahimahi.read),
-    "matrix": _Format(matrix.recognises, matrix.read),
-    "csv": _Format(pairs.recognises, pairs.read),
+    "har": _Format(har.can_read, har.read),
+    "iperf3": _Format(iperf3.can_read, iperf3.read),
+    "mtr": _Format(mtr.can_read, mtr.read),
+    "mtr-report": _Format(mtr_text.can_read_report, mtr_text.read_report),
+    "mtr-csv": _Format(mtr_text.can_read_csv, mtr_text.read_csv),
+    "mtr-raw": _Format(mtr_text.can_read_raw, mtr_text.read_raw),
+    "hping3": _Format(syn.can_read_hping3, syn.read_hping3),
+    "tcpping": _Format(syn.can_read_tcpping, syn.read_tcpping),
+    "ping": _Format(ping.can_read, ping.read),
+    "windows-ping": _Format(windows_ping.can_read, windows_ping.read),
+    "fping": _Format(fping.can_read, fping.read),
+    "curl": _Format(curl.can_read, curl.read),
+    "mahimahi": _Format(mahimahi.can_read, mahimahi.read),
+    "matrix": _Format(matrix.can_read, matrix.read),
+    "csv": _Format(pairs.can_read, pairs.read),
 }
 """Readers by name, in the order in which they are tried."""
 
 PAIRS_SHOWN: Final = 10
 SHOWN: Final = 60
-"""Letters of a line in an error."""
+"""Most letters of a line in an error."""
 REMEDY_SAID: Final = re.compile(r"curl -w|--mbit|rtt_ms|run |measure |write |leave |save ")
-"""Errors with such words say themselves what to do."""
+"""Words of an error that already says what to do."""
 _AS_PRINTED: Final = "Give the file as the program printed it, from its first line on"
 REMEDIES: Final[Mapping[str, str]] = {
     "har": "Or time the connections with curl -w '%{json}\\n'",
@@ -81,11 +81,11 @@ LARGEST_BYTES: Final = 256 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Reading:
-    """Content of a file."""
+    """Content of a measurement file."""
 
     path: str
     format: str
-    """A name in ``FORMATS``."""
+    """Name of the format in ``FORMATS``."""
     series: tuple[Series, ...]
     """Series for each pair of sites; at least one."""
 
@@ -97,9 +97,9 @@ class Reading:
         runs = sum(len(each.runs) or 1 for each in self.series)
         lines = [f"{self.path}: read as {formats}"]
         if len(self.series) > 1:
-            lines.append(f"  {_several(self.series)}")
+            lines.append(f"  {_describe_pairs(self.series)}")
         elif first.runs:
-            lines.append(f"  {runs} runs: {_runs(first)}")
+            lines.append(f"  {runs} runs: {_describe_runs(first)}")
         else:
             lines.append("  one run")
         lines += [f"  unit: {unit}" for unit in dict.fromkeys(each.unit for each in self.series)]
@@ -108,20 +108,20 @@ class Reading:
         return lines
 
 
-def _several(series: Sequence[Series]) -> str:
-    """Return which pairs there are, and how one is chosen."""
-    named = [f"{each.a} - {each.b}{_of_runs(each)}" for each in series[:PAIRS_SHOWN]]
+def _describe_pairs(series: Sequence[Series]) -> str:
+    """Return a text of the file's pairs, and of the options that choose one."""
+    named = [f"{each.a} - {each.b}{_run_count(each)}" for each in series[:PAIRS_SHOWN]]
     more = f" and {len(series) - PAIRS_SHOWN} more" if len(series) > PAIRS_SHOWN else ""
     one = next((each for each in series if each.a != each.b), series[0])
     return f"{len(series)} pairs: {', '.join(named)}{more} (one: --site={one.a} --site={one.b})"
 
 
-def _of_runs(series: Series) -> str:
+def _run_count(series: Series) -> str:
     return f" ({len(series.runs)} runs)" if series.runs else ""
 
 
-def _runs(series: Series) -> str:
-    """Return how many round trips each run has, and their mean."""
+def _describe_runs(series: Series) -> str:
+    """Return a text of each run's number of round trips, and their mean."""
     said, at = [], 0
     for count in series.runs[:PAIRS_SHOWN]:
         times = series.rtt_ms[at : at + count]
@@ -151,10 +151,10 @@ def read(
         UsageError: the file cannot be read, is in no format or not in the one that was named, or
             has something in it that cannot be: says what, in which line, and how it was understood.
     """
-    text = _text(path)
+    text = _read_text(path)
     if format_name is not None and format_name not in FORMATS:
         raise UsageError(unknown("format", format_name, FORMATS))
-    name = format_name or ("csv" if column is not None else _recognised(text, path))
+    name = format_name or ("csv" if column is not None else _recognise_format(text, path))
     try:
         if name == "csv":
             found = pairs.read(text, str(path), unit, column)
@@ -167,8 +167,8 @@ def read(
         else:
             found = FORMATS[name].read(text, str(path))
     except UsageError as found_wrong:
-        error = _with_text(found_wrong, text)
-        others = [each for each, kind in FORMATS.items() if kind.recognises(text)]
+        error = _with_line_text(found_wrong, text)
+        others = [each for each, kind in FORMATS.items() if kind.can_read(text)]
         if format_name is None or format_name in others:
             remedy = "" if REMEDY_SAID.search(str(error)) else REMEDIES.get(name, "")
             raise UsageError(f"{error}{'. ' * bool(remedy)}{remedy}") from None
@@ -177,7 +177,7 @@ def read(
     return Reading(str(path), name, tuple(found))
 
 
-def _with_text(error: UsageError, text: str) -> str:
+def _with_line_text(error: UsageError, text: str) -> str:
     """Return the message, with the text of the line that it names."""
     message = str(error)
     found = re.search(r", (?:in )?lines? (\d+)", message)
@@ -190,7 +190,7 @@ def _with_text(error: UsageError, text: str) -> str:
     return f"{message} [line {found[1]}: {line[:SHOWN]!r}]"
 
 
-def _text(path: str | Path) -> str:
+def _read_text(path: str | Path) -> str:
     try:
         if (size := Path(path).stat().st_size) > LARGEST_BYTES:
             raise UsageError(f"{path} has {size} bytes; at most {LARGEST_BYTES} are read")
@@ -204,7 +204,7 @@ def _text(path: str | Path) -> str:
     except UnicodeDecodeError as error:
         # cmd.exe writes in the code page of its language; ping's lines are known by their form.
         text = data.decode("cp850")
-        if windows_ping.recognises(text):
+        if windows_ping.can_read(text):
             return text
         line = data[: error.start].count(b"\n") + 1
         raise UsageError(f"{path}, line {line}: not text in UTF-8: save it as UTF-8") from None
@@ -213,16 +213,16 @@ def _text(path: str | Path) -> str:
     return text
 
 
-def _recognised(text: str, path: str | Path) -> str:
+def _recognise_format(text: str, path: str | Path) -> str:
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if not first:
         raise UsageError(f"{path} is empty: nothing was measured")
-    if said := other_programs.alike(text):
+    if said := other_programs.recognise_lookalike(text):
         raise UsageError(f"{path}, line 1: {first[:SHOWN]!r}: {said}")
     for name, kind in FORMATS.items():
-        if kind.recognises(text):
+        if kind.can_read(text):
             return name
-    if said := other_programs.other(text):
+    if said := other_programs.recognise_unsupported(text):
         raise UsageError(f"{path}, line 1: {first[:SHOWN]!r}: {said}")
     raise UsageError(
         f"{path} is in no format that is known ({', '.join(FORMATS)}): its first line is "

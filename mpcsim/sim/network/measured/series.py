@@ -1,8 +1,7 @@
-"""Series that a reader makes of a file: round trips between two sites, in order, and losses.
+"""Series of measured round trips between two sites, with losses, as readers make them.
 
-Times are milliseconds. A reader collects into a ``Draft``; ``Draft.series`` looks at it as a whole
-and says what is odd.
-"""
+Times are milliseconds. A reader collects samples into a ``Draft``; ``Draft.series`` checks them as
+a whole and warns of anomalies."""
 
 from __future__ import annotations
 
@@ -17,16 +16,16 @@ from typing import Final
 from mpcsim.errors import UsageError
 from mpcsim.sim.rich_display import counted
 
-__all__ = ["CLIENT_SITE", "GATEWAY_SITE", "Draft", "Probe", "Series", "Summary", "in_lines"]
+__all__ = ["CLIENT_SITE", "GATEWAY_SITE", "Draft", "Probe", "Series", "Summary", "format_lines"]
 
 CLIENT_SITE: Final = "client"
 GATEWAY_SITE: Final = "gateway"
-"""The sites of a measurement that names none: from a caller to its node or gateway."""
+"""Sites of a measurement that names none: from a caller to its node or gateway."""
 
 LONGEST_MS: Final = 60_000.0
-"""No round trip takes a minute: a larger number is in another unit."""
+"""Longest round trip: a larger number is in another unit."""
 OUTLIER: Final = 10.0
-"""A sample that is so many times the median is pointed out."""
+"""Multiple of the median above which a sample is reported as an outlier."""
 SLOW_MS: Final = 3000.0
 LINES_SHOWN: Final = 5
 SYN_TIMEOUT_MS: Final = 1000.0
@@ -34,7 +33,7 @@ SYN_TIMEOUT_MS: Final = 1000.0
 
 
 class Probe(Enum):
-    """Packets that were sent to measure with."""
+    """Kind of the packets that were sent to measure."""
 
     ICMP = "ICMP echo"
     TCP = "TCP"
@@ -60,12 +59,14 @@ class Summary:
     most_ms: float
     std_ms: float
     std_is_estimated: bool = False
-    """Whether the file has no deviation: then it is that of ``estimated``."""
+    """Whether the deviation is not in the file, but that of ``estimated``."""
 
     @classmethod
     def estimated(cls, count: int, least_ms: float, mean_ms: float, most_ms: float) -> Summary:
-        """Return the summary of a file without a deviation: a log-normal's above the least, with
-        this mean, whose largest of ``count`` (or of 100) is about the greatest."""
+        """Return a summary with an estimated deviation, for a file without one.
+
+        It is that of a log-normal above the least, with this mean, whose largest of ``count`` (or
+        of 100) samples is about the greatest."""
         excess, reach = mean_ms - least_ms, most_ms - least_ms
         if excess <= 0 or reach <= excess:
             return cls(count, least_ms, mean_ms, most_ms, 0.0, True)
@@ -76,7 +77,7 @@ class Summary:
 
     @classmethod
     def pooled(cls, parts: Sequence[Summary]) -> Summary:
-        """Return the summary of several runs together, each as heavy as its round trips."""
+        """Return the summary of several runs, weighted by their numbers of round trips."""
         count = sum(each.count for each in parts)
         weights = [each.count or 1 for each in parts]
         total = sum(weights)
@@ -111,39 +112,39 @@ class Series:
 
     a: str
     b: str
-    """Ends, from the first to the second; the names of sites, or of hosts."""
+    """Ends of the link: names of sites, or of hosts."""
     format: str
     """Name of the file's format: ``ping (Linux)``."""
     probe: Probe
     rtt_ms: tuple[float, ...]
     """Round trips in the order of the file; empty where there is only a summary."""
     lines: tuple[int, ...] = ()
-    """Lines where they stand."""
+    """Lines of the round trips."""
     sent: int = 0
-    """Probes; 0: not known."""
+    """Number of probes; 0: not known."""
     lost: int = 0
-    """Probes without an answer."""
+    """Number of probes without an answer."""
     segment_loss: float | None = None
-    """Share of the segments that were sent again; an upper bound of what was lost."""
+    """Share of retransmitted segments; an upper bound of the loss."""
     mbit_per_s: float | None = None
     """Rate from a to b; ``back_mbit_per_s`` from b to a."""
     back_mbit_per_s: float | None = None
     summary: Summary | None = None
     """Statistics in place of samples."""
     tls_round_trips: int | None = None
-    """Round trips of a TLS handshake, as its duration tells."""
+    """Round trips of a TLS handshake, estimated from its duration."""
     one_way: bool = False
-    """Each sample is twice what was measured one way."""
+    """Whether each sample is twice a time measured one way."""
     runs: tuple[int, ...] = ()
-    """Round trips of each run of the program, in the order of the file; empty: one run."""
+    """Number of round trips of each run of the program; empty: one run."""
     unit: str = "milliseconds, as the format has them"
-    """Unit of the file's times, and whence that is known."""
+    """Unit of the file's times, and how it is known."""
     assumed: tuple[str, ...] = ()
-    """Assumptions of the reader, in sentences."""
+    """Assumptions of the reader, as sentences."""
     in_order: bool = True
-    """Whether the samples follow each other in time as they do in the file."""
+    """Whether the samples are in order of time."""
     understood: tuple[str, ...] = ()
-    """Further content of the file, in sentences."""
+    """Further content of the file, as sentences."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -161,20 +162,20 @@ class Series:
 
     @property
     def loss(self) -> float:
-        """Loss of one way: half of what is lost on a round trip, so that both ways of that
-        loss lose what was measured; or the share of the segments that TCP sent again."""
+        """Loss of one way, such that both ways together lose the measured share of round trips; or
+        the share of the segments that TCP retransmitted."""
         if self.segment_loss is not None:
             return self.segment_loss
         return 1 - math.sqrt(1 - self.round_trip_loss)
 
-    def between(self, a: str, b: str) -> Series:
-        """The same, as between these sites."""
+    def with_ends(self, a: str, b: str) -> Series:
+        """Return the series as measured between these sites."""
         return replace(self, a=a, b=b)
 
 
 @dataclass
 class Draft:
-    """Series in the making: what a reader has so far. Lines count from 1."""
+    """Draft of a series: the samples that a reader has found so far. Lines count from 1."""
 
     path: str
     format: str
@@ -188,25 +189,25 @@ class Draft:
     rtt_ms: list[float] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     lost_in: list[int] = field(default_factory=list)
-    """Lines that speak of, or show, a probe without an answer."""
+    """Lines that show a probe without an answer."""
     zeros: list[int] = field(default_factory=list)
     sent: int = 0
-    """Probes, if the file says so itself."""
+    """Number of probes, if the file has it."""
     times_s: list[tuple[float, int]] = field(default_factory=list)
     """Times at which samples were taken, and their lines."""
     understood: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, ms: float, line: int, at_s: float | None = None) -> None:
-        """A round trip.
+        """Add a round trip.
 
         Raises:
             UsageError: it is negative, not finite, or longer than a minute.
         """
         if not math.isfinite(ms) or ms < 0:
-            raise self.wrong(line, f"a round trip of {ms:g} ms cannot be")
+            raise self.error_at(line, f"a round trip of {ms:g} ms cannot be")
         if ms > LONGEST_MS:
-            raise self.wrong(
+            raise self.error_at(
                 line,
                 f"a round trip of {ms:g} ms is longer than a minute: is it in another unit (us, "
                 "ns)? Say so in the heading (rtt_us), or with --unit",
@@ -219,33 +220,33 @@ class Draft:
         self.rtt_ms.append(ms)
         self.lines.append(line)
 
-    def lose(self, line: int) -> None:
-        """A probe without an answer."""
+    def add_loss(self, line: int) -> None:
+        """Add a probe without an answer."""
         self.lost_in.append(line)
 
-    def wrong(self, line: int, what: str) -> UsageError:
-        """An error in a line, and what was understood before it."""
+    def error_at(self, line: int, what: str) -> UsageError:
+        """Return an error in a line, with the number of round trips before it."""
         so_far = counted(len(self.rtt_ms), "round trip")
         return UsageError(
             f"{self.path}, line {line}: {what} (read as {self.format}, {so_far} before)"
         )
 
     def series(self, **more: object) -> Series:
-        """Return all of it, with warnings of what is odd.
+        """Return the series, with warnings of anomalies.
 
         Raises:
-            UsageError: nothing is left.
+            UsageError: no round trip is left.
         """
         if not self.rtt_ms:
             raise UsageError(
                 f"{self.path}: read as {self.format}, but there is no round trip in it"
-                + (f", only 0 ms {in_lines(self.zeros)}" if self.zeros else "")
+                + (f", only 0 ms {format_lines(self.zeros)}" if self.zeros else "")
                 + (
                     f"; {counted(len(self.lost_in), 'probe')} without an answer"
                     * bool(self.lost_in)
                 )
             )
-        self._lost_syns()
+        self._reclassify_lost_syns()
         in_order = self._warn()
         answered = len(self.rtt_ms) + len(self.zeros)
         sent = max(self.sent, answered + (0 if self.sent else len(self.lost_in)))
@@ -266,8 +267,8 @@ class Draft:
         )
         return replace(made, **more)  # type: ignore[arg-type]
 
-    def _lost_syns(self) -> None:
-        """Connections whose SYN was sent again took its timeout longer: losses, not round trips."""
+    def _reclassify_lost_syns(self) -> None:
+        """Count connections whose SYN was retransmitted as losses, not as round trips."""
         if self.probe is not Probe.HTTP or median(self.rtt_ms) > SYN_TIMEOUT_MS / 2:
             return
         again = [at for at, ms in enumerate(self.rtt_ms) if ms > SYN_TIMEOUT_MS]
@@ -275,20 +276,20 @@ class Draft:
             lines = [self.lines[at] for at in again]
             self.warnings.append(
                 f"{counted(len(again), 'connection')} took more than a second to open "
-                f"({in_lines(lines)}): taken for a lost SYN that was sent again, not for a round "
-                "trip"
+                f"({format_lines(lines)}): taken for a lost SYN that was sent again, not for a "
+                "round trip"
             )
             self.lost_in += lines
             for at in reversed(again):
                 del self.rtt_ms[at], self.lines[at]
 
     def _warn(self) -> bool:
-        """Warn of what is odd, and return whether times go forward."""
+        """Warn of anomalies, and return whether times go forward."""
         middle, warn = median(self.rtt_ms), self.warnings.append
         if self.probe is Probe.ICMP:
             warn(ICMP_WARNING)
         if self.zeros:
-            warn(f"0 ms is no round trip ({in_lines(self.zeros)}): left out")
+            warn(f"0 ms is no round trip ({format_lines(self.zeros)}): left out")
         if not self.unit_known and max(self.rtt_ms) < 1:
             warn(
                 f"all round trips are below 1 ms (median {middle:g}) and no unit is said: taken "
@@ -306,7 +307,7 @@ class Draft:
         if far:
             warn(
                 f"{counted(len(far), 'round trip')} of more than {OUTLIER:g} times the median of "
-                f"{middle:.3g} ms ({in_lines(far)}): kept"
+                f"{middle:.3g} ms ({format_lines(far)}): kept"
             )
         return self._warn_of_times()
 
@@ -316,7 +317,7 @@ class Draft:
         back = [line for step, line in steps if step < 0]
         if back:
             self.warnings.append(
-                f"time goes backwards {in_lines(back)}: samples are kept in the file's order, "
+                f"time goes backwards {format_lines(back)}: samples are kept in the file's order, "
                 "which was not that of the measurement"
             )
         forward = [step for step, _ in steps if step > 0]
@@ -325,14 +326,14 @@ class Draft:
             gaps = [line for step, line in steps if step > 5 * usual]
             if gaps:
                 self.warnings.append(
-                    f"gaps in time before what stands {in_lines(gaps)}: usually {usual:.3g} s pass "
-                    "from one sample to the next; bursts do not reach across a gap"
+                    f"gaps in time before what stands {format_lines(gaps)}: usually {usual:.3g} s "
+                    "pass from one sample to the next; bursts do not reach across a gap"
                 )
         return not back
 
 
-def in_lines(lines: Iterable[int]) -> str:
-    """``in line 3``, ``in lines 3, 4 and 7 more``."""
+def format_lines(lines: Iterable[int]) -> str:
+    """Format line numbers: ``in line 3``, ``in lines 3, 4 and 7 more``."""
     found = sorted(set(lines))
     shown = ", ".join(map(str, found[:LINES_SHOWN]))
     more = f" and {len(found) - LINES_SHOWN} more" if len(found) > LINES_SHOWN else ""

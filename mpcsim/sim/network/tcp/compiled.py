@@ -1,8 +1,7 @@
-"""Compiled functions: what numba makes of plain Python, with types.
+"""Compilation of functions by numba, with a cache on disk.
 
-What is compiled is kept on disk under a name made of the sources of this package, because numba
-itself looks only at the file of the function that is called, not at those that it calls.
-"""
+The cache's name is a digest of all sources of compiled code, because numba checks only the file of
+the function that is called, not those of the functions that it calls."""
 
 from __future__ import annotations
 
@@ -20,17 +19,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 HERE: Final = Path(__file__).parent
 SETTINGS: Final[Any] = numba.config
-# Nothing is allocated, so no references are counted, which would double the time of short messages.
+# Nothing is allocated: reference counts are off, which would double the time of short messages.
 _jit: Final = partial(numba.njit, nogil=True, error_model="numpy", _nrt=False)
 
 
 def compiled(function: F) -> F:
-    """A function that compiled functions call."""
+    """Compile a function that only compiled functions call."""
     return cast(F, _jit()(function))
 
 
 def entry(function: F) -> F:
-    """A function that Python calls: it is compiled once for all processes."""
+    """Compile a function that Python calls, once for all processes."""
     before = SETTINGS.CACHE_DIR
     SETTINGS.CACHE_DIR = str(_folder())
     try:
@@ -41,9 +40,9 @@ def entry(function: F) -> F:
 
 @cache
 def _folder() -> Path:
-    """Where compiled code is kept: beside the sources, or where only this user can write.
+    """Return the folder of compiled code: beside the sources, or in this user's cache.
 
-    It is loaded as it is found, so it must not lie in a folder that all users share.
+    Code is loaded without a check, so the folder must not be writable by other users.
     """
     folders = (HERE, HERE.parents[1] / "replay", HERE.parents[2] / "capacity" / "kernel")
     sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]

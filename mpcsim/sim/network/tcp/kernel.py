@@ -1,7 +1,7 @@
-"""The kernel: what happens next on a connection, one packet or timer at a time.
+"""Event loop of one connection: packets and timers, in order of time.
 
-``give`` hands a message to a connection, ``more`` says that more bytes of it are there, ``steps``
-lets time pass up to the next arrival.
+``send_message`` queues a message on a connection, ``extend_message`` makes more of its bytes
+available, ``run_until`` processes events up to the next arrival.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from mpcsim.sim.network.tcp.state import (
     CLOSED,
     DATA,
     MESSAGES,
-    OPENING,
     PACKETS,
     SYN,
     SYN_ACK,
+    SYN_SENT,
     Record,
 )
 
 
 @compiled
-def push(c: Record, h: int, now: float) -> None:
-    """Send what may be sent."""
+def send_pending(c: Record, h: int, now: float) -> None:
+    """Send the data that the window allows."""
     if c.linux:
-        linux.send(c, h, now)
+        linux.write_xmit(c, h, now)
     else:
-        ns3.send(c, h, now)
+        ns3.send_pending_data(c, h, now)
 
 
 @compiled
-def schedule(c: Record) -> None:
-    """Note when something happens next."""
-    soonest = min(c.resend_syn, c.resend_syn_ack)
+def update_next_event(c: Record) -> None:
+    """Set the time of the connection's next event."""
+    soonest = min(c.syn_timer, c.synack_timer)
     for h in range(2):
         half = c.half[h]
-        soonest = min(soonest, half.timer, half.delack)
+        soonest = min(soonest, half.timer_expires, half.delack_expires)
         if half.head < half.tail:
             soonest = min(soonest, half.packet[half.head & PACKETS].arrives)
-    c.next = soonest
+    c.next_event = soonest
 
 
 @compiled
-def give(
+def send_message(
     c: Record,
     h: int,
     now: float,
@@ -58,74 +58,74 @@ def give(
     backward: float,
     stream: int,
 ) -> None:
-    """Hand a message of ``size`` bytes to half ``h``, of which ``available`` are there already.
+    """Queue a message of ``size`` bytes on half ``h``, of which ``available`` can be sent now.
 
     Args:
-        number: what its arrival will be told by, from 0 on.
-        key: of its losses.
+        number: identifies it when its arrival is reported, from 0 on.
+        key: key of its losses.
         forward: one-way latency of its segments.
-        backward: of their acknowledgements.
-        stream: whether the arrival of every part of it is to be told.
+        backward: one-way latency of their acknowledgements.
+        stream: whether arrivals of parts of it are reported.
     """
     opens = c.state == CLOSED
     if opens:
-        handshake.begin(c, now, key, forward, backward)
-    handshake.put(c, h, number, size, available, key, forward, backward, stream)
+        handshake.open_connection(c, now, key, forward, backward)
+    handshake.queue_message(c, h, number, size, available, key, forward, backward, stream)
     if opens:
         handshake.send_syn(c, now)
-    more(c, h, now, 0)
+    extend_message(c, h, now, 0)
 
 
 @compiled
-def more(c: Record, h: int, now: float, size: int) -> None:
-    """``size`` more bytes of the message given last may go."""
+def extend_message(c: Record, h: int, now: float, size: int) -> None:
+    """Make ``size`` more bytes of the last message available, and send."""
     half = c.half[h]
     if size:
-        half.message[(half.given - 1) & MESSAGES].available += size
-    handshake.release(c, h)
-    push(c, h, now)
-    schedule(c)
+        half.message[(half.messages_queued - 1) & MESSAGES].available += size
+    handshake.release_bytes(c, h)
+    send_pending(c, h, now)
+    update_next_event(c)
 
 
 @compiled
-def take(c: Record, d: int, now: float) -> bool:
-    """The first packet under way in direction ``d`` is at its other end; whether it has data."""
+def receive_packet(c: Record, d: int, now: float) -> bool:
+    """Process the first packet under way in direction ``d``; return whether it has data."""
     half = c.half[d]
     packet = half.packet[half.head & PACKETS]
     half.head += 1
     kind = packet.kind
     if kind == SYN:
-        if c.linux or c.syn_acks == 0:
-            half.rcv_echo = packet.sent
-        if not c.accepted:
-            handshake.asked(c, now)
+        if c.linux or c.synacks_sent == 0:
+            half.ts_recent = packet.sent
+        if not c.established:
+            handshake.receive_syn(c, now)
         return False
     if kind == SYN_ACK:
-        opening = c.state == OPENING
+        opening = c.state == SYN_SENT
         if opening:
             if not c.linux:
-                ns3.sample(c, 0, now, packet.echo)
+                ns3.estimate_rtt(c, 0, now, packet.echo)
             else:
-                linux.sample(c, 0, now - packet.echo)
-        handshake.answered(c, now, packet.sent)
+                linux.estimate_rtt(c, 0, now - packet.echo)
+        handshake.receive_syn_ack(c, now, packet.sent)
         if opening:
-            push(c, 0, now)
+            send_pending(c, 0, now)
         elif c.linux:
             handshake.send_ack(c, now, packet.sent)
         return False
-    if d == 0 and not c.accepted:
+    if d == 0 and not c.established:
         if not c.linux:
-            ns3.sample(c, 1, now, packet.echo)
+            ns3.estimate_rtt(c, 1, now, packet.echo)
             half.rcv_pending = 2
         else:
-            linux.sample(c, 1, now - packet.echo)
-        handshake.accept(c)
+            linux.estimate_rtt(c, 1, now - packet.echo)
+        handshake.establish(c)
     segment = packet.segment
     place = segment if kind == DATA else packet.next
     if c.linux:
-        if place <= half.rcv_acked:
-            half.rcv_echo = packet.sent
-        linux.acknowledge(
+        if place <= half.last_ack_sent:
+            half.ts_recent = packet.sent
+        linux.receive_ack(
             c,
             1 - d,
             now,
@@ -137,78 +137,85 @@ def take(c: Record, d: int, now: float) -> bool:
             packet.duplicate,
         )
         if kind == DATA:
-            linux.arrive(c, d, now, segment)
+            linux.receive_data(c, d, now, segment)
     else:
-        if place == half.rcv_nxt and place <= half.rcv_acked:
-            half.rcv_echo = packet.sent
-        ns3.acknowledge(c, 1 - d, now, packet.ack, packet.count, packet.holes, packet.echo)
+        if place == half.rcv_nxt and place <= half.last_ack_sent:
+            half.ts_recent = packet.sent
+        ns3.received_ack(c, 1 - d, now, packet.ack, packet.count, packet.holes, packet.echo)
         if kind == DATA:
-            receiver.arrive(c, d, now, segment)
+            receiver.receive_data(c, d, now, segment)
     return bool(kind == DATA)
 
 
 @compiled
-def happen(c: Record) -> bool:
-    """Let the next thing happen; whether data arrived by it."""
-    now = c.next
+def process_event(c: Record) -> bool:
+    """Process the next event; return whether data arrived."""
+    now = c.next_event
     for h in range(2):
         half = c.half[h]
         if half.head < half.tail and half.packet[half.head & PACKETS].arrives <= now:
-            return take(c, h, now)
+            return receive_packet(c, h, now)
     for h in range(2):
         half = c.half[h]
-        if half.delack <= now:
+        if half.delack_expires <= now:
             if c.linux:
-                linux.delayed(c, h)
+                linux.on_delack_timer(c, h)
             receiver.send_ack(c, h, now, half.rcv_nxt - 1, 1, 0)
             return False
-        if half.timer <= now:
+        if half.timer_expires <= now:
             if c.linux:
-                linux.expire(c, h, now)
+                linux.on_write_timer(c, h, now)
             else:
-                ns3.expire(c, h, now)
+                ns3.retx_timeout(c, h, now)
             return False
-    if c.resend_syn <= now:
+    if c.syn_timer <= now:
         handshake.send_syn(c, now)
-    elif c.resend_syn_ack <= now:
-        if c.syn_acks < handshake.SYN_ACKS:
+    elif c.synack_timer <= now:
+        if c.synacks_sent < handshake.SYN_ACKS:
             handshake.send_syn_ack(c, now)
         else:
-            c.resend_syn_ack = math.inf
+            c.synack_timer = math.inf
     return False
 
 
 @compiled
-def arrivals(c: Record, now: float) -> bool:
-    """Whether a message has arrived and nobody was told; TLS flights are answered here."""
+def report_arrival(c: Record, now: float) -> bool:
+    """Report an arrival, if there is an unreported one; return whether. Answer TLS flights."""
     for h in range(2):
-        while receiver.told(c, h):
-            if c.told_number >= 0:
-                c.untold = 1
+        while receiver.next_arrival(c, h):
+            if c.arrival_number >= 0:
+                c.has_unreported = 1
                 return True
-            push(c, handshake.flight_arrived(c, h, -1 - c.told_number, now), now)
-            schedule(c)
-    c.untold = 0
+            send_pending(c, handshake.receive_tls_flight(c, h, -1 - c.arrival_number, now), now)
+            update_next_event(c)
+    c.has_unreported = 0
     return False
 
 
 @compiled
 def step(c: Record) -> bool:
-    """Let the next thing happen, at ``c.next``; whether a message arrived by it."""
-    now = c.next
-    data = happen(c)
-    schedule(c)
-    return data and arrivals(c, now)
+    """Let the next thing happen, at ``c.next_event``; whether a message arrived by it."""
+    now = c.next_event
+    data = process_event(c)
+    update_next_event(c)
+    return data and report_arrival(c, now)
 
 
 @compiled
-def steps(c: Record, until: float, others: float) -> tuple[bool, float]:
-    """Let what comes next happen, and more up to ``until`` as long as it is before what happens on
-    ``others``; whether a message arrived by the last of it, and when that was. It stops when an end
-    gives up, too."""
+def run_until(c: Record, until: float, others: float) -> tuple[bool, float]:
+    """Process the next event, and further ones up to ``until`` and before ``others``.
+
+    It stops at an arrival, or when an end aborts the connection.
+
+    Args:
+        others: time of the next event on other connections.
+
+    Returns:
+        Whether a message arrived with the last event, and the time of that event.
+    """
     while True:
-        at = c.next
+        at = c.next_event
         if step(c):
             return True, at
-        if c.given_up or c.next > until or c.next >= others:
+        if c.timed_out or c.next_event > until or c.next_event >= others:
             return False, at

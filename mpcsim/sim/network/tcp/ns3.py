@@ -1,8 +1,8 @@
-"""The sender of ns-3 3.37: RFC 6675 recovery with its own rules, RFC 6937 (PRR), RFC 6298.
+"""ns-3 3.37's sender: RFC 6675 recovery with its own rules, PRR (RFC 6937), RFC 6298.
 
-What is said of ns-3 here was read in ``src/internet/model/tcp-socket-base.cc``,
-``tcp-tx-buffer.cc`` and ``tcp-prr-recovery.cc`` of release 3.37 and checked against its times
-(``tests/vectors/ns3``). Oddities are kept: they are what the comparison is with.
+Functions follow those of ``src/internet/model/tcp-socket-base.cc``, ``tcp-tx-buffer.cc`` and
+``tcp-prr-recovery.cc`` of release 3.37, named in their summaries; times were validated against it
+(``tests/vectors/ns3``). Its deviations from the RFCs are kept: they are what is compared.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import math
 from mpcsim.sim.network.tcp import congestion
 from mpcsim.sim.network.tcp.compiled import compiled
 from mpcsim.sim.network.tcp.segments import (
-    again,
-    cut,
-    discard,
     in_flight,
     mark_lost,
-    sack,
+    mark_retransmitted,
+    mark_sacked,
+    next_segment,
+    pop_acked,
     transmit,
 )
 from mpcsim.sim.network.tcp.state import (
@@ -33,55 +33,56 @@ from mpcsim.sim.network.tcp.state import (
 DUPLICATE_ACKS = 3
 MAX_RTO_MS = 60_000.0
 DATA_RETRIES = 6
-"""``DataRetries``, by default."""
+"""Timeouts in a row before the connection is aborted (``DataRetries``)."""
 
 
 @compiled
-def timeout(c: Record, h: int) -> float:
-    """RFC 6298 with a clock of 1 ms; the floor is under the whole."""
+def retransmission_timeout(c: Record, h: int) -> float:
+    """Return RTO by RFC 6298 with a clock of 1 ms; the floor is under the whole."""
     s = c.half[h]
-    if s.samples == 0:
+    if s.rtt_samples == 0:
         return 1000.0
     return max(s.srtt + max(1.0, 4 * s.rttvar), c.min_rto)
 
 
 @compiled
-def sample(c: Record, h: int, now: float, echo: float) -> None:
-    """A round trip by time stamps, which count whole milliseconds."""
+def estimate_rtt(c: Record, h: int, now: float, echo: float) -> None:
+    """Update SRTT, RTTVAR and RTO by a time stamp, in whole milliseconds (``EstimateRtt``)."""
     s = c.half[h]
     rtt = float(math.floor(now) - math.floor(echo))
     if rtt <= 0:
         rtt = 0.001
-    if s.samples == 0:
+    if s.rtt_samples == 0:
         s.srtt = rtt
         s.rttvar = rtt / 2
     else:
         error = rtt - s.srtt
         s.srtt += error / 8
         s.rttvar += (abs(error) - s.rttvar) / 4
-    s.samples += 1
-    s.rto = timeout(c, h)
+    s.rtt_samples += 1
+    s.rto = retransmission_timeout(c, h)
 
 
 @compiled
 def send_segment(c: Record, h: int, now: float, i: int, new: bool) -> None:
+    """Send or retransmit segment ``i``, and start the timer if it is off (``SendDataPacket``)."""
     s = c.half[h]
     if not new:
-        again(c, h, i)
-    if s.timer == math.inf:
-        s.timer = now + s.rto
+        mark_retransmitted(c, h, i)
+    if s.timer_expires == math.inf:
+        s.timer_expires = now + s.rto
     transmit(c, h, now, i)
-    if s.state == RECOVERY:
+    if s.ca_state == RECOVERY:
         s.prr_out += c.half[h].segment[i & RING].size
 
 
 @compiled
-def next_lost(c: Record, h: int) -> int:
-    """Rule 1: the first segment taken for lost that was not sent again; -1: none."""
+def next_seg(c: Record, h: int) -> int:
+    """Return the first lost segment not retransmitted (RFC 6675, NextSeg rule 1); -1: none."""
     s = c.half[h]
-    if s.lost == 0:
+    if s.lost_out == 0:
         return -1
-    for i in range(s.una, s.nxt):
+    for i in range(s.snd_una, s.snd_nxt):
         segment = c.half[h].segment[i & RING]
         if segment.lost and not segment.retrans and not segment.sacked:
             return i
@@ -89,73 +90,77 @@ def next_lost(c: Record, h: int) -> int:
 
 
 @compiled
-def send(c: Record, h: int, now: float) -> None:
-    """Send what the window allows (``SendPendingData``)."""
+def send_pending_data(c: Record, h: int, now: float) -> None:
+    """Send the data that the window allows (``SendPendingData``)."""
     s = c.half[h]
     while True:
         window = s.cwnd - in_flight(c, h)
         if window <= 0:
             return
-        i = next_lost(c, h)
+        i = next_seg(c, h)
         if i < 0:
-            left = s.available - s.sent
+            left = s.bytes_available - s.bytes_sent
             if left > 0:
-                if s.nxt - s.una >= RING or (window < SEGMENT_BYTES and left > window):
+                if s.snd_nxt - s.snd_una >= RING or (window < SEGMENT_BYTES and left > window):
                     return
-                send_segment(c, h, now, cut(c, h, now, window), True)
+                send_segment(c, h, now, next_segment(c, h, now, window), True)
                 continue
-            if s.state == RECOVERY:  # rule 3
-                for k in range(s.una, s.nxt):
+            if s.ca_state == RECOVERY:  # rule 3
+                for k in range(s.snd_una, s.snd_nxt):
                     segment = c.half[h].segment[k & RING]
                     if not segment.retrans and not segment.sacked:
                         i = k
                         break
             if i < 0:
                 return
-        rest = s.available - c.half[h].segment[i & RING].end + c.half[h].segment[i & RING].size
+        rest = (
+            s.bytes_available
+            - c.half[h].segment[i & RING].end_seq
+            + c.half[h].segment[i & RING].size
+        )
         if window < SEGMENT_BYTES and rest > window:
             return
         send_segment(c, h, now, i, False)
 
 
 @compiled
-def resend(c: Record, h: int, now: float) -> None:
-    """Send one segment whatever the window (``DoRetransmit``)."""
+def do_retransmit(c: Record, h: int, now: float) -> None:
+    """Send one segment regardless of the window (``DoRetransmit``)."""
     s = c.half[h]
-    i = next_lost(c, h)
+    i = next_seg(c, h)
     if i >= 0:
         send_segment(c, h, now, i, False)
-    elif s.available > s.sent:
-        send_segment(c, h, now, cut(c, h, now, SEGMENT_BYTES), True)
+    elif s.bytes_available > s.bytes_sent:
+        send_segment(c, h, now, next_segment(c, h, now, SEGMENT_BYTES), True)
     else:
-        send_segment(c, h, now, s.una, False)
+        send_segment(c, h, now, s.snd_una, False)
 
 
 @compiled
-def count_losses(c: Record, h: int) -> None:
-    """Whatever has three segments above it that came is lost (``UpdateLostCount``)."""
+def update_lost_count(c: Record, h: int) -> None:
+    """Mark segments lost that have three acknowledged ones above them (``UpdateLostCount``)."""
     s = c.half[h]
     came = 0
-    i = s.high_sack
-    while i > s.una:
+    i = s.highest_sack
+    while i > s.snd_una:
         if c.half[h].segment[i & RING].sacked:
             came += 1
         elif came >= DUPLICATE_ACKS:
             mark_lost(c, h, i)
         i -= 1
     if came >= DUPLICATE_ACKS:
-        mark_lost(c, h, s.una)
+        mark_lost(c, h, s.snd_una)
 
 
 @compiled
-def reduce(c: Record, h: int, delivered: int, resent: bool) -> None:
-    """Proportional rate reduction with slow start as its bound (``TcpPrrRecovery``)."""
+def prr_do_recovery(c: Record, h: int, delivered: int, resent: bool) -> None:
+    """Set the window by proportional rate reduction with slow start (``TcpPrrRecovery``)."""
     s = c.half[h]
     s.prr_delivered += delivered
     flying = in_flight(c, h)
     if flying > s.ssthresh:
         product = (s.prr_delivered * s.ssthresh) & 0xFFFFFFFF  # as its 32 bits have it
-        count = math.ceil(product / s.prior) - s.prr_out
+        count = math.ceil(product / s.recover_fs) - s.prr_out
     else:
         limit = delivered
         if resent:
@@ -168,31 +173,32 @@ def reduce(c: Record, h: int, delivered: int, resent: bool) -> None:
 
 @compiled
 def enter_recovery(c: Record, h: int, now: float, delivered: int) -> None:
+    """Enter fast recovery, and retransmit (``EnterRecovery``)."""
     s = c.half[h]
-    head = c.half[h].segment[s.una & RING]
+    head = c.half[h].segment[s.snd_una & RING]
     if not head.lost:
         if head.retrans:
             head.retrans = 0
-            s.retrans -= head.size
-        mark_lost(c, h, s.una)
-    s.recover = s.nxt
-    s.recovering = 1
-    s.state = RECOVERY
-    s.ssthresh = congestion.shrunk(c, h)
+            s.retrans_out -= head.size
+        mark_lost(c, h, s.snd_una)
+    s.recover = s.snd_nxt
+    s.recover_active = 1
+    s.ca_state = RECOVERY
+    s.ssthresh = congestion.ssthresh_after_loss(c, h)
     s.prr_out = 0
     s.prr_delivered = 0
-    s.prior = s.out
-    reduce(c, h, delivered, False)
-    resend(c, h, now)
+    s.recover_fs = s.packets_out
+    prr_do_recovery(c, h, delivered, False)
+    do_retransmit(c, h, now)
 
 
 @compiled
 def is_lost_behind_head(c: Record, h: int) -> bool:
-    """``IsLost(HighRxAck + segment size)``."""
+    """Return whether the segment after the first is lost (``IsLost(HighRxAck + segment size)``)."""
     s = c.half[h]
-    if s.high_sack < 0 or s.una + 1 >= s.high_sack:
+    if s.highest_sack < 0 or s.snd_una + 1 >= s.highest_sack:
         return False
-    for i in range(s.una + 1, s.nxt):
+    for i in range(s.snd_una + 1, s.snd_nxt):
         segment = c.half[h].segment[i & RING]
         if segment.lost:
             return True
@@ -202,76 +208,77 @@ def is_lost_behind_head(c: Record, h: int) -> bool:
 
 
 @compiled
-def duplicate(c: Record, h: int, now: float, delivered: int) -> None:
-    """An acknowledgement that tells of segments that came out of order (``DupAck``)."""
+def dup_ack(c: Record, h: int, now: float, delivered: int) -> None:
+    """Process a duplicate acknowledgement, one with new SACK information (``DupAck``)."""
     s = c.half[h]
-    if s.state == LOSS:
+    if s.ca_state == LOSS:
         return
-    if s.state == RECOVERY:
-        reduce(c, h, delivered, False)
+    if s.ca_state == RECOVERY:
+        prr_do_recovery(c, h, delivered, False)
         return
     s.dupacks += 1
-    s.state = DISORDER
+    s.ca_state = DISORDER
     if (
-        s.dupacks == DUPLICATE_ACKS and (s.una >= s.recover or not s.recovering)
+        s.dupacks == DUPLICATE_ACKS and (s.snd_una >= s.recover or not s.recover_active)
     ) or is_lost_behind_head(c, h):
         enter_recovery(c, h, now, delivered)
 
 
 @compiled
 def new_ack(c: Record, h: int, now: float, restart: bool) -> None:
+    """Restart or stop the retransmission timer after a new acknowledgement (``NewAck``)."""
     s = c.half[h]
     if restart:
-        s.rto = timeout(c, h)
-        s.timer = now + s.rto
-    if s.una == s.nxt and s.available == s.sent:
-        s.timer = math.inf
+        s.rto = retransmission_timeout(c, h)
+        s.timer_expires = now + s.rto
+    if s.snd_una == s.snd_nxt and s.bytes_available == s.bytes_sent:
+        s.timer_expires = math.inf
 
 
 @compiled
-def acknowledge(
+def received_ack(
     c: Record, h: int, now: float, ack: int, count: int, holes: int, echo: float
 ) -> None:
-    """Everything that an acknowledgement changes, but for what it lets go (``ReceivedAck``)."""
+    """Process an acknowledgement, and send the data that it allows (``ReceivedAck``)."""
     s = c.half[h]
-    front = max(s.una, s.history)
-    if front < s.nxt and ack > front and not c.half[h].segment[front & RING].again:
-        sample(c, h, now, echo)
-    if ack < s.una:
+    front = max(s.snd_una, s.rtt_history)
+    if front < s.snd_nxt and ack > front and not c.half[h].segment[front & RING].ever_retrans:
+        estimate_rtt(c, h, now, echo)
+    if ack < s.snd_una:
         return
     news = 0
     if holes:
-        news = sack(c, h, count)
+        news = mark_sacked(c, h, count)
         if news:
-            count_losses(c, h)
-    before = s.una
+            update_lost_count(c, h)
+    before = s.snd_una
     resent = False
-    if s.state == RECOVERY and before < ack < s.recover:
+    if s.ca_state == RECOVERY and before < ack < s.recover:
         for i in range(before, ack):
             segment = c.half[h].segment[i & RING]
             if segment.retrans and not segment.sacked:
                 resent = True
-    bytes_before = c.half[h].segment[before & RING].end - c.half[h].segment[before & RING].size
-    acked_bytes = c.half[h].segment[(ack - 1) & RING].end - bytes_before if ack > before else 0
+    bytes_before = c.half[h].segment[before & RING].end_seq - c.half[h].segment[before & RING].size
+    acked_bytes = c.half[h].segment[(ack - 1) & RING].end_seq - bytes_before if ack > before else 0
     delivered = news
-    while s.una < ack:
-        delivered += discard(c, h)
+    while s.snd_una < ack:
+        delivered += pop_acked(c, h)
     duplicates = s.dupacks
     if news:
-        if s.state == RECOVERY:
-            reduce(c, h, delivered, resent)
+        if s.ca_state == RECOVERY:
+            prr_do_recovery(c, h, delivered, resent)
         else:
-            duplicate(c, h, now, delivered)
+            dup_ack(c, h, now, delivered)
     if ack == before:
-        if ack < s.nxt:
-            congestion.delay_seen(c, h, now, s.srtt)
+        if ack < s.snd_nxt:
+            congestion.update_delay_min(c, h, now, s.srtt)
     else:
-        _advance(c, h, now, ack, acked_bytes, delivered, bool(news), duplicates, resent)
-    send(c, h, now)
+        _process_ack(c, h, now, ack, acked_bytes, delivered, bool(news), duplicates, resent)
+    send_pending_data(c, h, now)
 
 
 @compiled
-def _advance(
+def _process_ack(
     c: Record,
     h: int,
     now: float,
@@ -282,9 +289,9 @@ def _advance(
     duplicates: int,
     resent: bool,
 ) -> None:
-    """The head has moved (``ProcessAck``)."""
+    """Process an advance of the cumulative acknowledgement (``ProcessAck``)."""
     s = c.half[h]
-    s.timeouts = 0
+    s.data_retries = 0
     acked = acked_bytes // SEGMENT_BYTES
     s.remainder += acked_bytes % SEGMENT_BYTES
     if s.remainder >= SEGMENT_BYTES:
@@ -292,74 +299,74 @@ def _advance(
         s.remainder -= SEGMENT_BYTES
     if not duplicated:
         s.dupacks = 0
-    if ack < s.recover and s.state == RECOVERY:
+    if ack < s.recover and s.ca_state == RECOVERY:
         if acked >= 1:
-            reduce(c, h, delivered, resent)
-        head = c.half[h].segment[s.una & RING]
+            prr_do_recovery(c, h, delivered, resent)
+        head = c.half[h].segment[s.snd_una & RING]
         if not (head.retrans and not head.sacked and head.size == SEGMENT_BYTES):
-            resend(c, h, now)
-        congestion.delay_seen(c, h, now, s.srtt)
-        new_ack(c, h, now, s.partial == 0)
-        s.partial = 1
+            do_retransmit(c, h, now)
+        congestion.update_delay_min(c, h, now, s.srtt)
+        new_ack(c, h, now, s.partial_ack == 0)
+        s.partial_ack = 1
         return
-    if ack < s.recover and s.state == LOSS:
-        congestion.delay_seen(c, h, now, s.srtt)
-        congestion.grow(c, h, now, acked)
+    if ack < s.recover and s.ca_state == LOSS:
+        congestion.update_delay_min(c, h, now, s.srtt)
+        congestion.increase_window(c, h, now, acked)
         new_ack(c, h, now, True)
         return
     left_recovery = False
-    if s.state == OPEN:
-        congestion.delay_seen(c, h, now, s.srtt)
-    elif s.state == DISORDER:
+    if s.ca_state == OPEN:
+        congestion.update_delay_min(c, h, now, s.srtt)
+    elif s.ca_state == DISORDER:
         if acked >= duplicates:
-            congestion.delay_seen(c, h, now, s.srtt)
+            congestion.update_delay_min(c, h, now, s.srtt)
         if not duplicated:
-            s.state = OPEN
-    elif s.state == RECOVERY:
-        s.partial = 0
+            s.ca_state = OPEN
+    elif s.ca_state == RECOVERY:
+        s.partial_ack = 0
         acked = acked_bytes // SEGMENT_BYTES
-        congestion.delay_seen(c, h, now, s.srtt)
-        s.state = OPEN
+        congestion.update_delay_min(c, h, now, s.srtt)
+        s.ca_state = OPEN
         left_recovery = True
         s.dupacks = 0
     else:
-        s.partial = 0
+        s.partial_ack = 0
         acked = 0
-        congestion.delay_seen(c, h, now, s.srtt)
-        s.state = OPEN
+        congestion.update_delay_min(c, h, now, s.srtt)
+        s.ca_state = OPEN
     if ack >= s.recover:
-        s.recovering = 0
+        s.recover_active = 0
     if left_recovery:
         new_ack(c, h, now, True)
         s.cwnd = s.ssthresh
-    if s.state == OPEN:
-        congestion.grow(c, h, now, acked)
+    if s.ca_state == OPEN:
+        congestion.increase_window(c, h, now, acked)
         new_ack(c, h, now, True)
 
 
 @compiled
-def expire(c: Record, h: int, now: float) -> None:
-    """The retransmission timer (``ReTxTimeout``). The seventh in a row gives up."""
+def retx_timeout(c: Record, h: int, now: float) -> None:
+    """Process an expired retransmission timer (``ReTxTimeout``); the seventh in a row aborts."""
     s = c.half[h]
-    s.timer = math.inf
-    if s.una == s.nxt:
+    s.timer_expires = math.inf
+    if s.snd_una == s.snd_nxt:
         return
-    if s.timeouts == DATA_RETRIES:
-        c.given_up = 1
+    if s.data_retries == DATA_RETRIES:
+        c.timed_out = 1
         return
-    s.timeouts += 1
+    s.data_retries += 1
     s.dupacks = 0
-    s.retrans = 0
-    for i in range(s.una, s.nxt):
+    s.retrans_out = 0
+    for i in range(s.snd_una, s.snd_nxt):
         mark_lost(c, h, i)
         c.half[h].segment[i & RING].retrans = 0
-    s.recover = s.nxt
-    s.recovering = 1
+    s.recover = s.snd_nxt
+    s.recover_active = 1
     s.rto = min(2 * s.rto, MAX_RTO_MS)
-    s.history = s.nxt
-    s.ssthresh = congestion.shrunk(c, h)
+    s.rtt_history = s.snd_nxt
+    s.ssthresh = congestion.ssthresh_after_loss(c, h)
     if c.cubic:
-        congestion.forget(c, h)
-    s.state = LOSS
+        congestion.reset_cubic(c, h)
+    s.ca_state = LOSS
     s.cwnd = SEGMENT_BYTES
-    send(c, h, now)
+    send_pending_data(c, h, now)

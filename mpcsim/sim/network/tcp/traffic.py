@@ -1,16 +1,14 @@
-"""Messages over the links of a network: which connection carries one, and what arrives next.
+"""Traffic on all connections of a network: assignment of messages, and the next arrival.
 
-HTTP/1.1 has a pool of connections over each link. A message takes the one that carried its pair's
-last message, if nothing goes that way on it; else one on which nothing goes; else it opens another;
-and if the pool is used up, it waits until one is free. An exchange (a request and its answer, as a
-running service has them) keeps its connection to itself until it is over. HTTP/2 has one connection
-over each link: whatever a message waits for, those behind it wait for, too.
+HTTP/1.1 has a pool of connections over each link. A message takes the connection of its pair's last
+message, if that is idle in this direction; else an idle one; else it opens another; and if the pool
+is exhausted, it waits until one is free. An exchange (a request and its answer, in a running
+service) keeps its connection exclusively until it is over. HTTP/2 has one connection over each
+link, with head-of-line blocking.
 
-Connections are found by their links, and the one on which something happens next at the top of a
-tree of times, so that a network of hundreds of links costs little more for each message.
-
-The engine asks one question at a time; the replay asks them from compiled code. So both agree.
-"""
+A link has the list of its connections; a tournament tree of times gives the connection with the
+next event, so that hundreds of links cost little more a message. The engine calls these functions
+from Python, the replay from compiled code; both give the same times."""
 
 from __future__ import annotations
 
@@ -19,12 +17,12 @@ import math
 from mpcsim.sim.network.tcp import connection, kernel
 from mpcsim.sim.network.tcp.compiled import compiled, entry
 from mpcsim.sim.network.tcp.connection import copy as copy
-from mpcsim.sim.network.tcp.state import MESSAGES, UNTOLD, Record, Times
+from mpcsim.sim.network.tcp.state import MESSAGES, UNREPORTED, Record, Times
 
 
 @compiled
-def note_time(times: Times, top: int, k: int, at: float) -> None:
-    """Something happens next on connection ``k`` at this time."""
+def set_next_event(times: Times, top: int, k: int, at: float) -> None:
+    """Set the time of connection ``k``'s next event in the tournament tree."""
     place = len(times) // 2 + k
     times[place] = at
     while place != top:
@@ -36,8 +34,8 @@ def note_time(times: Times, top: int, k: int, at: float) -> None:
 
 
 @compiled
-def first_of(times: Times, top: int) -> int:
-    """The connection on which something happens first."""
+def first_event(times: Times, top: int) -> int:
+    """Return the connection with the first event."""
     place = top
     while place < len(times) // 2:
         place *= 2
@@ -47,8 +45,8 @@ def first_of(times: Times, top: int) -> int:
 
 
 @compiled
-def _others(times: Times, top: int, k: int) -> float:
-    """When something happens next on any connection but ``k``."""
+def _next_event_elsewhere(times: Times, top: int, k: int) -> float:
+    """Return the time of the next event on any connection but ``k``."""
     place = len(times) // 2 + k
     soonest = math.inf
     while place != top:
@@ -58,8 +56,8 @@ def _others(times: Times, top: int, k: int) -> float:
 
 
 @compiled
-def _enter(connections: Record, heads: Record, links: Record, k: int) -> Record:
-    """A connection with the present state of the wires, which it shares with others."""
+def _checkout(connections: Record, heads: Record, links: Record, k: int) -> Record:
+    """Return connection ``k`` with the present state of its wires, which connections share."""
     c, head = connections[k], heads[k]
     for h in range(2):
         shared = links[head.link].wire[h ^ head.flip]
@@ -71,10 +69,10 @@ def _enter(connections: Record, heads: Record, links: Record, k: int) -> Record:
 
 
 @compiled
-def _leave(
+def _checkin(
     connections: Record, heads: Record, times: Times, pool: Record, links: Record, k: int
 ) -> None:
-    """Write back what ``_enter`` has lent, and when something happens next."""
+    """Write back the wires' state after ``_checkout``, and the time of the next event."""
     c, head = connections[k], heads[k]
     for h in range(2):
         shared = links[head.link].wire[h ^ head.flip]
@@ -82,16 +80,16 @@ def _leave(
         shared.free = own.free
         shared.bad = own.bad
         shared.seen = own.seen
-    note_time(times, pool[0].top, k, UNTOLD if c.untold else c.next)
+    set_next_event(times, pool[0].top, k, UNREPORTED if c.has_unreported else c.next_event)
 
 
 @compiled
 def reset(heads: Record, times: Times, pool: Record, links: Record) -> None:
-    """No connection, no packet."""
+    """Reset traffic: no connection, no packet."""
     state = pool[0]
     for k in range(state.used):
         heads[k].link = -1
-        note_time(times, pool[0].top, k, math.inf)
+        set_next_event(times, pool[0].top, k, math.inf)
     state.used = 0
     state.spare = -1
     state.failed = 0
@@ -113,7 +111,7 @@ def _open(
     transfers: Record,
     t: Record,
 ) -> int:
-    """A new connection for a transfer; -2: no record is left."""
+    """Return a new connection for a transfer; -2: no record is left."""
     state = pool[0]
     k = state.spare
     if k >= 0:
@@ -135,7 +133,7 @@ def _open(
     head.following = -1
     c.warm_rtt = link.warm_rtt
     c.warm_deviation = link.warm_deviation
-    connection.begin(c, c.warm != 0)
+    connection.reset(c, c.warm != 0)
     for h in range(2):
         template = link.wire[h ^ t.side]
         own = c.half[h].wire[0]
@@ -160,7 +158,7 @@ def choose(
     transfers: Record,
     t: Record,
 ) -> int:
-    """The connection for a transfer; -1: all are taken, -2: no record is left."""
+    """Return the connection for a transfer; -1: all are busy, -2: no record is left."""
     link = links[t.link]
     free = -1
     count = 0
@@ -175,15 +173,17 @@ def choose(
         count += 1
         c, h = connections[last], t.side ^ head.flip
         if link.http2:
-            return last if c.half[h].given - c.half[h].delivered < MESSAGES else -1
+            return (
+                last if c.half[h].messages_queued - c.half[h].messages_delivered < MESSAGES else -1
+            )
         if head.owner >= 0:
             if head.owner == t.pair:
                 return last
             continue
-        quiet = c.half[h].given == c.half[h].delivered
+        quiet = c.half[h].messages_queued == c.half[h].messages_delivered
         if not t.exclusive and head.pair == t.pair and quiet:
             return last
-        if free < 0 and quiet and c.half[1 - h].given == c.half[1 - h].delivered:
+        if free < 0 and quiet and c.half[1 - h].messages_queued == c.half[1 - h].messages_delivered:
             free = last
     if free >= 0:
         return free
@@ -208,7 +208,7 @@ def place(
     number: int,
     now: float,
 ) -> int:
-    """Put a transfer on a connection, if one is free; ``choose``'s answer."""
+    """Put a transfer on a connection, if one is free; return what ``choose`` returns."""
     t = transfers[number]
     k = choose(connections, heads, times, pool, links, transfers, t)
     t.connection = max(k, -1)
@@ -218,8 +218,8 @@ def place(
     head.pair = t.pair
     if t.exclusive and not links[t.link].http2:
         head.owner = t.pair
-    kernel.give(
-        _enter(connections, heads, links, k),
+    kernel.send_message(
+        _checkout(connections, heads, links, k),
         t.side ^ head.flip,
         now,
         number,
@@ -230,7 +230,7 @@ def place(
         t.backward,
         t.stream,
     )
-    _leave(connections, heads, times, pool, links, k)
+    _checkin(connections, heads, times, pool, links, k)
     return k
 
 
@@ -246,18 +246,18 @@ def extend(
     now: float,
     size: int,
 ) -> None:
-    """``size`` more bytes of a transfer are there to be sent."""
+    """Make ``size`` more bytes of a transfer available for sending."""
     t = transfers[number]
     t.available += size
     if t.connection < 0:
         return
-    kernel.more(
-        _enter(connections, heads, links, t.connection),
+    kernel.extend_message(
+        _checkout(connections, heads, links, t.connection),
         t.side ^ heads[t.connection].flip,
         now,
         size,
     )
-    _leave(connections, heads, times, pool, links, t.connection)
+    _checkin(connections, heads, times, pool, links, t.connection)
 
 
 @compiled
@@ -271,7 +271,7 @@ def place_waiting(
     number: int,
     now: float,
 ) -> None:
-    """Let the transfers that wait for a connection over a link have it, in their order."""
+    """Put the transfers that wait for a connection over a link on free ones, in their order."""
     while True:
         first = -1
         for k in range(len(transfers)):
@@ -284,30 +284,30 @@ def place_waiting(
 
 
 @compiled
-def exact(ms: float) -> float:
-    """A time without what rounding has left of nothing."""
+def zero_if_rounding(ms: float) -> float:
+    """Return a time, or 0 if it is only a rounding error."""
     return 0.0 if abs(ms) < 1e-9 else ms
 
 
 @compiled
-def account(c: Record, t: Record, now: float) -> None:
-    """Where the time of a transfer that has arrived went."""
-    m = c.half[c.told_half].message[c.told_slot]
+def attribute_time(c: Record, t: Record, now: float) -> None:
+    """Split the time of an arrived transfer into its parts."""
+    m = c.half[c.arrival_half].message[c.arrival_slot]
     t.arrived = now
-    late = exact(now - m.left - t.forward)
+    late = zero_if_rounding(now - m.left - t.forward)
     t.recovery = late if m.resent else 0.0
     t.queueing = 0.0 if m.resent else late
-    if m.began < t.given:  # parts of it went before it was whole
+    if m.began < t.given:  # parts of it were sent before it was whole
         rest = now - t.given - t.forward - late
         t.handshake = 0.0
         t.transmission = min(m.wire_ms, rest)
         t.window = rest - t.transmission
         return
-    opened = max(t.given, c.ready_ms)
+    opened = max(t.given, c.established_ms)
     t.handshake = opened - t.given if opened <= m.began else 0.0
-    t.queueing += exact(m.began - t.given - t.handshake) + m.waited
+    t.queueing += zero_if_rounding(m.began - t.given - t.handshake) + m.waited
     t.transmission = m.wire_ms
-    t.window = exact(m.left - m.began - m.waited - m.wire_ms)
+    t.window = zero_if_rounding(m.left - m.began - m.waited - m.wire_ms)
 
 
 @entry
@@ -322,7 +322,7 @@ def advance(
     now: float,
     until: float,
 ) -> tuple[int, float]:
-    """Let time pass up to ``until``, or to the next arrival if that is sooner.
+    """Advance time to ``until``, or to the next arrival if that is sooner.
 
     Args:
         waiting: whether a transfer may wait for a connection.
@@ -333,36 +333,38 @@ def advance(
     """
     while True:
         if pool[0].failed:
-            return _tell_failure(
+            return _report_failure(
                 connections, heads, times, pool, links, transfers, waiting, now
             ), now
         top = pool[0].top
         at = times[top]
         if at > until or at == math.inf:
             return -1, math.inf
-        k = first_of(times, top)
-        c = _enter(connections, heads, links, k)
+        k = first_event(times, top)
+        c = _checkout(connections, heads, links, k)
         early = waiting and c.early_data != 0
-        if at == UNTOLD:
+        if at == UNREPORTED:
             at = now
-            there = kernel.arrivals(c, now)
+            there = kernel.report_arrival(c, now)
         else:
-            there, at = kernel.steps(c, until, -math.inf if early else _others(times, top, k))
-        if c.given_up and not there:
+            there, at = kernel.run_until(
+                c, until, -math.inf if early else _next_event_elsewhere(times, top, k)
+            )
+        if c.timed_out and not there:
             _give_up(c, pool, transfers, k)
             now = at
-        _leave(connections, heads, times, pool, links, k)
+        _checkin(connections, heads, times, pool, links, k)
         if early and not there:  # a flight that arrives frees its connection
             place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, at)
         if there:
-            _settle(connections, heads, times, pool, links, transfers, waiting, k, at)
+            _finish_transfer(connections, heads, times, pool, links, transfers, waiting, k, at)
             return k, at
 
 
 @compiled
 def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
-    """Fail everything on connection ``k``, of which an end has heard nothing for too long. It is
-    closed: who sends something over it next opens it anew."""
+    """Fail all transfers on connection ``k``, which an end has aborted; the next message reopens
+    it."""
     for number in range(len(transfers)):
         if transfers[number].connection == k:
             transfers[number].connection = -3 - k
@@ -376,7 +378,7 @@ def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
         wire_back.seen,
         back.tail,
     )
-    connection.begin(c, False)
+    connection.reset(c, False)
     wire.free, wire.bad, wire.seen = free, bad, seen
     wire_back.free, wire_back.bad, wire_back.seen = free_back, bad_back, seen_back
     there.head = there.tail = tail  # the places of packets under way stay theirs (``copy``)
@@ -384,7 +386,7 @@ def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
 
 
 @compiled
-def _tell_failure(
+def _report_failure(
     connections: Record,
     heads: Record,
     times: Times,
@@ -394,7 +396,7 @@ def _tell_failure(
     waiting: bool,
     now: float,
 ) -> int:
-    """Note the first transfer that failed as what to tell; its connection."""
+    """Report the first failed transfer as the next arrival; return its connection."""
     first = -1
     for number in range(len(transfers)):
         t = transfers[number]
@@ -408,16 +410,16 @@ def _tell_failure(
     t.forward = t.queueing = t.handshake = t.window = t.transmission = 0.0
     t.recovery = now - t.given
     c = connections[k]
-    c.told_failed = 1
-    c.told_number = first
-    c.told_bytes = c.told_size = 0
+    c.arrival_failed = 1
+    c.arrival_number = first
+    c.arrival_bytes = c.arrival_size = 0
     if waiting and (links[t.link].http2 or not t.exclusive):
         place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, now)
     return int(k)
 
 
 @compiled
-def _settle(
+def _finish_transfer(
     connections: Record,
     heads: Record,
     times: Times,
@@ -429,10 +431,10 @@ def _settle(
     now: float,
 ) -> None:
     c = connections[k]
-    if c.told_bytes < c.told_size:
+    if c.arrival_bytes < c.arrival_size:
         return
-    t = transfers[c.told_number]
-    account(c, t, now)
+    t = transfers[c.arrival_number]
+    attribute_time(c, t, now)
     t.connection = -2
     if waiting and (links[t.link].http2 or not t.exclusive):
         place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, now)
@@ -449,7 +451,7 @@ def release(
     pair: int,
     now: float,
 ) -> None:
-    """An exchange is over: its connections may carry others."""
+    """Release the connections of an exchange that is over."""
     for k in range(pool[0].used):
         head = heads[k]
         if head.link >= 0 and head.owner == pair:
@@ -458,7 +460,7 @@ def release(
 
 
 @entry
-def forget(
+def close_session(
     connections: Record,
     heads: Record,
     times: Times,
@@ -467,7 +469,7 @@ def forget(
     transfers: Record,
     session: int,
 ) -> None:
-    """A session is over: its connections are closed."""
+    """Close the connections of a session that is over."""
     state = pool[0]
     for n in range(len(links)):
         before = -1
@@ -485,5 +487,5 @@ def forget(
                 head.link = -1
                 head.following = state.spare
                 state.spare = k
-                note_time(times, pool[0].top, k, math.inf)
+                set_next_event(times, pool[0].top, k, math.inf)
             k = following

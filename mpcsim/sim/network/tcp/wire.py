@@ -1,8 +1,7 @@
-"""One direction of a link: packets leave one behind the other, some get lost, the rest arrive in
-order.
+"""Direction of a link: a FIFO queue of bounded size, random losses, arrivals in order.
 
-Whether a packet is lost is a function of the message it belongs to, its segment's place there and
-how often that was sent before: the same wherever and however a run is repeated.
+A packet's loss is a function of its message's key, its segment's index there and the number of
+transmissions: it is the same wherever and however a run is repeated.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from mpcsim.sim.network.tcp.state import PACKETS, Record
 
 LOST = -1
 DROPPED = -2
-"""There was no room in front of the link."""
+"""Dropped: there was no room in the link's queue."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ODD = np.uint64(0xD1B54A32D192ED03)
@@ -30,8 +29,8 @@ _11 = np.uint64(11)
 
 
 @compiled
-def mixed(x: np.uint64) -> np.uint64:
-    """The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit depends on all."""
+def hash64(x: np.uint64) -> np.uint64:
+    """Return SplitMix64's finalizer of ``x`` (Steele, Lea, Flood, OOPSLA 2014)."""
     x = (x ^ (x >> _30)) * _M1
     x = (x ^ (x >> _27)) * _M2
     return x ^ (x >> _31)
@@ -39,9 +38,9 @@ def mixed(x: np.uint64) -> np.uint64:
 
 @compiled
 def uniform(key: np.uint64, place: int, tries: int, what: int) -> float:
-    """A number in [0, 1) that these four determine."""
+    """Return a uniform number in [0, 1), determined by these four."""
     x = key + np.uint64(place + 8) * _GOLDEN + np.uint64(tries) * _ODD + np.uint64(what) * _THIRD
-    return np.float64(mixed(mixed(x) + _GOLDEN) >> _11) * (1.0 / 9007199254740992.0)
+    return np.float64(hash64(hash64(x) + _GOLDEN) >> _11) * (1.0 / 9007199254740992.0)
 
 
 @compiled
@@ -59,7 +58,7 @@ def launch(
     """Put a packet of ``size`` bytes on direction ``d``.
 
     Returns:
-        Its place among the packets under way; LOST or DROPPED if it will not arrive.
+        Its slot among the packets under way; LOST or DROPPED if it will not arrive.
     """
     half = c.half[d]
     wire = half.wire[0]
@@ -90,8 +89,8 @@ def launch(
             chance = wire.bad_loss
     if chance > 0 and uniform(key, place, tries, what) < chance:
         return LOST
-    half.arrived = max(half.arrived, wire.free + latency)
+    half.last_arrival = max(half.last_arrival, wire.free + latency)
     slot = half.tail & PACKETS
     half.tail += 1
-    half.packet[slot].arrives = half.arrived
+    half.packet[slot].arrives = half.last_arrival
     return slot

@@ -25,4 +25,4 @@ PARTS: Final = (
     "recovery",
     "service",
 )
-"""Where the time on a critical path goes; the names are those of ``traces.flight.PARTS``."""
+"""Parts of the time on a critical path, named as in ``traces.message_segments.PARTS``."""

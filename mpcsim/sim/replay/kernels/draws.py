@@ -29,7 +29,7 @@ class ArraySource(Protocol):
         ...
 
 
-class Sampled:
+class SampledDraws:
     """Independent draws from the network's distributions; a generator for each chunk."""
 
     def __init__(self, seed: int, chunk: int, purpose: str = "samples") -> None:
@@ -89,7 +89,7 @@ class DrawTable:
                 self(key, direction, "forward", at),
                 self(key, direction, "backward", at),
             )
-            lost = int(self(key, direction, "loss", at)[0]) if direction.lossy else 0
+            lost = int(self(key, direction, "loss", at)[0]) if direction.is_lossy else 0
             return Draws(float(forward[0]), float(backward[0]), lost)
 
         return draws

@@ -1,24 +1,24 @@
-"""An asyncio event loop in virtual time: it does not wait for a timer, it turns its clock forward.
+"""Virtual-time event loop for asyncio: instead of waiting for a timer it advances its clock.
 
 Coroutines, timeouts and locks work as ever; ``asyncio.sleep(3600)`` returns at once, an hour later
 by ``loop.time()``, which starts at 0. The order of events does not depend on how fast the machine
 is, so the same program and the same random numbers give the same times.
 
-* **Computation takes no time**, unless ``cpu_factor`` says how many seconds each second of CPU
-  time takes (1: what it takes here and now; 2: on a machine half as fast). Then runs differ a
+* * **Computation takes no time**, unless ``cpu_factor`` sets the virtual seconds of a second of CPU
+  time (1: as on this machine; 2: on a machine half as fast). Then runs differ a
   little each time. All callbacks share one core, the loop's; each job in a thread has its own.
 * **Threads** (``asyncio.to_thread``, ``run_in_executor``): while one works, time stands still and
   the loop waits for real. Jobs run one at a time, in the order in which they were handed over, and
   only when the loop has nothing else to do. The result arrives at the time of the handing over, or
   later by the job's CPU time times ``cpu_factor``.
-* **When nothing can happen any more** (nothing to do, no timer, no job) the loop raises
+* * **At a deadlock** (nothing to do, no timer, no job) the loop raises
   ``Deadlock`` and names the tasks that wait. A job that does not end for ``patience_s``, and tasks
-  that go round without letting time pass, raise ``TimeStandsStill``.
+  that are rescheduled without letting time pass, raise ``VirtualTimeStuck``.
 
 What it cannot do: sockets, pipes and subprocesses, whose other end lives in real time, are refused
-with ``NoSockets``. A job cannot wait for a timer of the loop, nor for another job. Threads that
-the loop has not started are not seen unless ``also_busy`` tells of them: without that, time may
-pass before their results are there, or a ``Deadlock`` is raised.
+with ``SocketsUnsupported``. A job cannot wait for a timer of the loop, nor for another job. Threads
+that the loop has not started are not seen unless ``has_external_work`` reports them: without that,
+time may pass before their results are there, or a ``Deadlock`` is raised.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from mpcsim.errors import MpcError, UsageError
-from mpcsim.sim.run.realtime.event_loop import in_event_loop
+from mpcsim.sim.run.realtime.event_loop import has_running_loop
 
 T = TypeVar("T")
 
 PATIENCE_S: Final = 300.0
-"""How long, for real, a job in a thread may work."""
+"""Longest real time, in seconds, of a job in a thread."""
 MAX_ROUNDS: Final = 1_000_000
-"""Rounds of the loop at one instant before it is given up; a busy service needs thousands."""
+"""Most iterations of the loop at one instant; a busy service needs thousands."""
 BUSY_ROUNDS: Final = 1_000
-"""Rounds at one instant after which jobs in threads no longer wait for the loop to be idle."""
+"""Iterations at one instant after which jobs in threads no longer wait for an idle loop."""
 
 
 class Deadlock(MpcError):
-    """Tasks wait, and nothing that the loop knows of will ever wake them."""
+    """Deadlock: tasks wait, and no timer, job or callback can wake them."""
 
 
-class TimeStandsStill(MpcError):
-    """Time cannot go on: a job does not end, or tasks go round without waiting for anything."""
+class VirtualTimeStuck(MpcError):
+    """Virtual time cannot advance: a job does not end, or tasks poll without waiting."""
 
 
-class NoSockets(UsageError):
-    """Something real was to be waited for: a socket, a pipe, a subprocess."""
+class SocketsUnsupported(UsageError):
+    """Sockets, pipes and subprocesses, whose other end lives in real time, are not supported."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -68,14 +68,14 @@ class NoSockets(UsageError):
 
 
 def run(work: Coroutine[Any, Any, T], *, cpu_factor: float = 0.0) -> T:
-    """``asyncio.run`` in virtual time.
+    """Run a coroutine in virtual time, as ``asyncio.run`` does in real time.
 
     Raises:
         UsageError: bad ``cpu_factor``, a socket, or an event loop runs in this thread already.
-        Deadlock: nothing can happen any more, and the coroutine still waits.
-        TimeStandsStill: the clock cannot go on.
+        Deadlock: no event is left, and the coroutine still waits.
+        VirtualTimeStuck: the clock cannot advance.
     """
-    if in_event_loop():
+    if has_running_loop():
         work.close()
         raise UsageError("an event loop is running in this thread: use another thread")
     with asyncio.Runner(loop_factory=partial(VirtualLoop, cpu_factor=cpu_factor)) as runner:
@@ -83,14 +83,14 @@ def run(work: Coroutine[Any, Any, T], *, cpu_factor: float = 0.0) -> T:
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock is turned forward instead of waited for.
+    """Event loop whose clock is advanced instead of waited for.
 
     Time passes only while the loop runs. After a ``Deadlock`` the tasks are still there: cancel
     them, as ``run`` does.
     """
 
     def __init__(self, *, cpu_factor: float = 0.0, patience_s: float = PATIENCE_S) -> None:
-        """A loop at time 0.
+        """Make a loop at time 0.
 
         Args:
             cpu_factor: virtual seconds for each second of CPU time.
@@ -99,22 +99,22 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         Raises:
             UsageError: ``cpu_factor`` is below 0 or not finite.
         """
-        self.also_busy: Callable[[], bool] = lambda: False
-        """Whether somebody else's threads are at work whose results tasks of this loop await."""
+        self.has_external_work: Callable[[], bool] = lambda: False
+        """Predicate: whether foreign threads are at work whose results tasks of this loop await."""
         self._cpu_factor = cpu_factor
         self._patience_s = patience_s
         self._now_s = 0.0
         self._cpu_mark_s = 0.0
         self._free = 0
-        """How many say that what is computed now takes no time."""
+        """Nesting depth of ``free``: computation takes no time while it is above 0."""
         self._home: int | None = None
-        """The thread that runs the loop."""
+        """Identifier of the thread that runs the loop."""
         self._rounds = 0
-        """Since the clock was last turned, or a job ended."""
+        """Iterations since the clock last advanced, or a job ended."""
         self._jobs: deque[_Job[Any]] = deque()
-        """Only the first is ever at work."""
+        """Jobs in order; only the first runs."""
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="virtual time")
-        self._watched = _Selector(self._turn)
+        self._watched = _Selector(self._advance_clock)
         super().__init__(self._watched)
         super().set_default_executor(self._pool)
         if not 0 <= cpu_factor < math.inf:
@@ -122,7 +122,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             raise UsageError(f"cpu_factor is {cpu_factor}: below 0, or not finite")
 
     def time(self) -> float:
-        """Virtual seconds. In a job's thread they go on from when the job was handed over."""
+        """Return virtual seconds; in a job's thread they continue from its submission."""
         if threading.get_ident() == self._home:
             self._charge()
         elif (job_time := getattr(_this_thread, "time", None)) is not None:
@@ -130,7 +130,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._now_s
 
     def run_forever(self) -> None:
-        """See ``asyncio``."""
+        """Run until ``stop`` is called, in virtual time."""
         self._home, self._cpu_mark_s = threading.get_ident(), time.thread_time()
         try:
             super().run_forever()
@@ -140,19 +140,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     # ------------------------------------------------------------------ the clock
 
     def _charge(self) -> None:
-        """Let the CPU time since the last call pass."""
+        """Advance the clock by the CPU time since the last call, times the factor."""
         if self._cpu_factor:
             mark = time.thread_time()
-            self._now_s += (mark - self._cpu_mark_s) * self._charged
+            self._now_s += (mark - self._cpu_mark_s) * self._charge_factor
             self._cpu_mark_s = mark
 
     @property
-    def _charged(self) -> float:
+    def _charge_factor(self) -> float:
         return 0.0 if self._free else self._cpu_factor
 
     @contextmanager
     def free(self) -> Iterator[None]:
-        """Whatever is computed meanwhile takes no time."""
+        """Let computation within the context take no time."""
         self._charge()
         self._free += 1
         try:
@@ -161,42 +161,42 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._charge()
             self._free -= 1
 
-    def _turn(self, timeout: float | None) -> float:
-        """Nothing has come from outside. Turn the clock forward if that is due.
+    def _advance_clock(self, timeout: float | None) -> float:
+        """Advance the clock to the first timer, if nothing else can be done.
 
         Args:
-            timeout: until the first timer; 0: something can be done now; None: no timer.
+            timeout: seconds until the first timer; 0: a callback is ready; None: no timer.
 
         Returns:
-            How many real seconds to wait for something from outside.
+            Real seconds to wait for a job or a foreign thread.
         """
         if timeout == 0:
             self._rounds += 1
             if self._rounds > MAX_ROUNDS and not self._cpu_factor:
                 self._rounds = 0
-                raise TimeStandsStill(
+                raise VirtualTimeStuck(
                     f"{MAX_ROUNDS} rounds without time passing: does a task poll with sleep(0)?"
-                    + self._waiting()
+                    + self._describe_waiting()
                 )
             if self._rounds <= BUSY_ROUNDS:
                 return 0.0
-        # Their result may be what can be done now.
-        if self._job_at_work() or (timeout != 0 and self.also_busy()):
+        # A job's result may make a callback ready.
+        if self._job_at_work() or (timeout != 0 and self.has_external_work()):
             return self._patience_s
         if timeout is None:
             if self._watched.refused:
-                raise NoSockets
-            raise Deadlock("nothing can happen any more" + self._waiting())
+                raise SocketsUnsupported
+            raise Deadlock("nothing can happen any more" + self._describe_waiting())
         if timeout > 0:
             self._now_s += timeout
             self._rounds = 0
-            # What the loop itself did until here, it did while it waited.
+            # The loop's own work until here took place while it waited.
             self._cpu_mark_s = time.thread_time()
         return 0.0
 
-    def _waiting(self) -> str:
+    def _describe_waiting(self) -> str:
         tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
-        return f"; at {self._now_s * 1000:.3f} ms wait " + ", ".join(map(_described, tasks))
+        return f"; at {self._now_s * 1000:.3f} ms wait " + ", ".join(map(_describe_task, tasks))
 
     # ------------------------------------------------------------------ jobs in threads
 
@@ -204,7 +204,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """See ``asyncio``, and this module on when it runs and what it costs."""
+        """Submit a job to an executor; the module's text says when it runs, and its virtual
+        time."""
         self._check_closed()  # type: ignore[attr-defined]
         future: asyncio.Future[T] = self.create_future()
         work = partial(func, *args)
@@ -212,49 +213,49 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
     def set_default_executor(self, executor: ThreadPoolExecutor) -> None:  # type: ignore[override]
-        """See ``asyncio``."""
+        """Set the executor of jobs without one."""
         super().set_default_executor(executor)
         self._pool.shutdown(wait=False)
         self._pool = executor
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """See ``asyncio``; waits for real."""
+        """Shut down the default executor, waiting in real time."""
         self._pool.shutdown()
 
     def _job_at_work(self) -> bool:
-        """Whether a job is running; the first begins if none is."""
+        """Return whether a job is running; start the first if none is."""
         while self._jobs:
             job = self._jobs[0]
-            if job.running is None and job.future.done():  # given up before it began
+            if job.running is None and job.future.done():  # cancelled before it began
                 self._jobs.popleft()
                 continue
             if job.running is None:
-                self._begin(job)
+                self._start_job(job)
             return True
         return False
 
-    def _begin(self, job: _Job[Any]) -> None:
-        job.cpu_factor = self._charged
+    def _start_job(self, job: _Job[Any]) -> None:
+        job.cpu_factor = self._charge_factor
         try:
-            job.running = job.executor.submit(_work, job.work, job.given_s, job.cpu_factor)
+            job.running = job.executor.submit(_run_job, job.work, job.given_s, job.cpu_factor)
         except RuntimeError as error:  # the executor has been shut down
             job.running = Future()
             job.running.set_exception(error)
-        job.running.add_done_callback(lambda running: self._tell(job, running))
+        job.running.add_done_callback(lambda running: self._on_job_done(job, running))
 
-    def _tell(self, job: _Job[Any], running: Future[_Ended]) -> None:
-        """In the job's thread: it has ended."""
-        with suppress(RuntimeError):  # the loop is closed: nobody wants to know
+    def _on_job_done(self, job: _Job[Any], running: Future[_JobResult]) -> None:
+        """Notify the loop, from the job's thread, that the job has ended."""
+        with suppress(RuntimeError):  # the loop is closed
             self.call_soon_threadsafe(self._job_ended, job, running)
 
-    def _job_ended(self, job: _Job[Any], running: Future[_Ended]) -> None:
+    def _job_ended(self, job: _Job[Any], running: Future[_JobResult]) -> None:
         self._jobs.popleft()
         self._rounds = 0
         if running.cancelled():
             job.future.cancel()
             return
         failed = running.exception()  # of the executor; the job's own is part of the result
-        ended = _Ended(None, failed, 0.0) if failed else running.result()
+        ended = _JobResult(None, failed, 0.0) if failed else running.result()
         due = job.given_s + ended.cpu_s * job.cpu_factor
         if due > self.time():
             self.call_at(due, job.deliver, ended)
@@ -263,8 +264,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 @dataclass(frozen=True)
-class _Ended:
-    """What a job came to."""
+class _JobResult:
+    """Result of a job: its value or error, and its CPU time."""
 
     value: Any
     error: BaseException | None
@@ -273,19 +274,19 @@ class _Ended:
 
 @dataclass(eq=False)
 class _Job(Generic[T]):
-    """Work for a thread."""
+    """Job for a thread, with the future of its result."""
 
     work: Callable[[], T]
     executor: Executor
     future: asyncio.Future[T]
     given_s: float
-    """When it was handed over, in virtual time."""
-    running: Future[_Ended] | None = None
+    """Virtual time of submission."""
+    running: Future[_JobResult] | None = None
     cpu_factor: float = 0.0
-    """Once it runs."""
+    """Factor of its CPU time, set when it starts."""
 
-    def deliver(self, ended: _Ended) -> None:
-        if self.future.done():  # given up meanwhile
+    def deliver(self, ended: _JobResult) -> None:
+        if self.future.done():  # cancelled meanwhile
             return
         if ended.error is not None:
             self.future.set_exception(ended.error)
@@ -294,11 +295,11 @@ class _Job(Generic[T]):
 
 
 _this_thread = threading.local()
-"""``time``: virtual seconds by the clock of the job that runs in this thread, if one does."""
+"""Thread-local ``time``: the virtual clock of the job that runs in this thread, if one does."""
 
 
-def _work(work: Callable[[], Any], given_s: float, cpu_factor: float) -> _Ended:
-    """A job, in its thread or process."""
+def _run_job(work: Callable[[], Any], given_s: float, cpu_factor: float) -> _JobResult:
+    """Run a job, in its thread or process."""
     began = time.thread_time()
     _this_thread.time = lambda: given_s + (time.thread_time() - began) * cpu_factor
     value: Any = None
@@ -309,39 +310,39 @@ def _work(work: Callable[[], Any], given_s: float, cpu_factor: float) -> _Ended:
         error = raised
     finally:
         _this_thread.time = None
-    return _Ended(value, error, time.thread_time() - began)
+    return _JobResult(value, error, time.thread_time() - began)
 
 
 class _Selector(selectors.DefaultSelector):
-    """Knows the loop's own wake-up pipe and nothing else."""
+    """Selector with the loop's own wake-up pipe alone."""
 
     def __init__(self, turn: Callable[[float | None], float]) -> None:
         super().__init__()
         self.refused = False
-        """Whether a socket was: asyncio may do no more than log it."""
-        self._turn = turn
+        """Whether a socket was refused: asyncio may only log the error."""
+        self._advance_clock = turn
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         if self.get_map():  # the first is the loop's own
             self.refused = True
-            raise NoSockets
+            raise SocketsUnsupported
         return super().register(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0)
         if found:
             return found
-        wait_s = self._turn(timeout)
+        wait_s = self._advance_clock(timeout)
         if not wait_s:
             return found
         found = super().select(wait_s)
         if not found:
-            raise TimeStandsStill(f"a thread has been at work for {wait_s:g} s")
+            raise VirtualTimeStuck(f"a thread has been at work for {wait_s:g} s")
         return found
 
 
-def _described(task: asyncio.Task[Any]) -> str:
-    """A task, and the line of its own code at which it waits."""
+def _describe_task(task: asyncio.Task[Any]) -> str:
+    """Return a task's name, and the line of its code at which it waits."""
     coroutine = task.get_coro()
     name = f"{task.get_name()} ({getattr(coroutine, '__qualname__', coroutine)})"
     for frame in task.get_stack(limit=1):

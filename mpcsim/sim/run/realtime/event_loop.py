@@ -1,4 +1,4 @@
-"""An event loop of its own for work that somebody inside an event loop waits for."""
+"""Coroutines run in an event loop of their own, in a thread, for callers inside a running loop."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def in_event_loop() -> bool:
-    """Whether the caller is inside a running event loop."""
+def has_running_loop() -> bool:
+    """Return whether the caller is inside a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -21,7 +21,7 @@ def in_event_loop() -> bool:
     return True
 
 
-def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+def run_in_own_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a thread with an event loop of its own, and wait for it.
 
     An interrupt cancels it.

@@ -1,4 +1,4 @@
-"""HTTP on this machine's loopback, for sessions in real time: servers and clients."""
+"""HTTP servers and clients on the loopback interface, for sessions in real time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from mpcsim.ids import PartyId
 LOOPBACK: Final = "127.0.0.1"
 
 KEPT_S: Final = 86_400
-"""How long a server keeps an idle connection: longer than any session."""
+"""Seconds that a server keeps an idle connection: longer than any session."""
 
 CLOSING_S: Final = 1
-"""How long a server may take to close its connections."""
+"""Seconds that a server may take to close its connections."""
 
 End = PartyId | str
-"""Who has a server: a party, or a middle site by its name."""
+"""Owner of a server: a party, or a forwarding site by its name."""
 
 
-class Servers:
-    """HTTP servers on the loopback, closed together.
+class LoopbackServers:
+    """HTTP servers on the loopback interface, closed together.
 
     Of uvicorn's server only what opens and closes it is used: its main loop would catch signals.
     """
@@ -36,7 +36,7 @@ class Servers:
         self._servers: list[uvicorn.Server] = []
 
     async def open(self, end: End, app: Starlette) -> None:
-        """Serve on a port of the system's choice."""
+        """Start a server on a port that the system chooses."""
         config = uvicorn.Config(
             app,
             http="h11",
@@ -60,15 +60,15 @@ class Servers:
         self._servers.append(server)
         self.addresses[end] = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
 
-    async def __aenter__(self) -> Servers:
+    async def __aenter__(self) -> LoopbackServers:
         return self
 
     async def __aexit__(self, *error: object) -> None:
         await asyncio.gather(*(server.shutdown() for server in self._servers))
 
 
-def kept_client(address: str, context: ssl.SSLContext) -> httpx.AsyncClient:
-    """An HTTP client with one connection, kept until it is closed; no proxies."""
+def persistent_client(address: str, context: ssl.SSLContext) -> httpx.AsyncClient:
+    """Return an HTTP client with one persistent connection and no proxies."""
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=None)
     return httpx.AsyncClient(
         base_url=address, verify=context, trust_env=False, limits=limits, timeout=None

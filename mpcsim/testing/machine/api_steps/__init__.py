@@ -2,14 +2,14 @@
 
 Each method is one step: it sends requests, compares the answers with what the model expects, and
 updates the model. A step that makes no sense yet (signing without a key) does nothing. The first
-answer that is not as specified raises, with the story of how it came about::
+answer that is not as specified raises, with the steps that led to it::
 
     api = ApiRun(HttpTarget("http://127.0.0.1:9091", token=my_tokens))
     api.generate("alice", "ed25519")
     api.recover("alice", "ed25519")
     api.sign("alice", "ed25519", share=0)     # the old share: expects 404
 
-Users are named by whoever takes the steps; behind each name is a user of this run alone, so any
+Users are named by the caller; behind each name is a user of this run alone, so any
 number of runs can go on at one service.
 """
 

@@ -1,4 +1,4 @@
-"""What all steps have in common: the story, the model, and requests whose answers are checked."""
+"""Base of all steps: the sequence of calls, the model, and requests whose answers are checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.known_deviations import KnownDeviations
 from mpcsim.testing.backend.service import Answer, Request
 from mpcsim.testing.backend.target import Recipe, ShowsLogs, Target
-from mpcsim.testing.invariants import Invariant, own
+from mpcsim.testing.invariants import Invariant, check_invariants
 from mpcsim.testing.model import IssuedShare, Key, Model, User
 
 __tracebackhide__ = is_broken_invariant
@@ -31,32 +31,32 @@ P = ParamSpec("P")
 W = TypeVar("W", bound="BaseRun")
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-"""No waivers."""
+"""No known deviations."""
 
 PASSWORD: Final = "correct horse battery staple"
 HASH: Final = "ab530a13e45914982b79f9b7e3fba994cfd1f3fb22f71cea1afbf02b460c6d1d"
-"""What is signed unless said otherwise."""
+"""Message that is signed by default."""
 
 DURING_OUTAGES: Final = frozenset({409, 500, 502, 504})
-"""What any request may be answered while parts of the system are down or messages get lost. (409:
-what has failed before may still be in progress.)"""
+"""Statuses that any request may get while parts of the system are down or messages get lost. (409:
+a request that failed before may still be in progress.)"""
 
 UNKNOWN: Final = frozenset({502, 504})
-"""After these, what makes a key may have made it all the same."""
+"""Statuses after which a request may have made or recovered the key all the same."""
 
 
 class Skipped(Exception):
     """The step makes no sense now.
 
-    To be raised before anything is asked of the target: a run without its skipped steps is the
-    same run.
+    Raise it before anything is asked of the target: a run without its skipped steps is the same
+    run.
     """
 
 
 def step(
     method: Callable[Concatenate[W, P], None],
 ) -> Callable[Concatenate[W, P], None]:
-    """Make a method a step: noted in the story, and told if it fails."""
+    """Make a method a step: it is recorded in the sequence, and reported if it fails."""
     signature = inspect.signature(method)
 
     @wraps(method)
@@ -81,7 +81,7 @@ def step(
                 broken.failure = self.failure(broken)
                 raise
             except (AttributeError, LookupError, TypeError, ValueError):
-                # Of an answer that was let pass, something is missing that the step goes on with.
+                # The step goes on with a member that a waived answer lacks.
                 if not waived:
                     raise
 
@@ -89,7 +89,7 @@ def step(
 
 
 class BaseRun:
-    """What the steps have led to, and what they are made of."""
+    """State of a run through the API, and the requests that its steps are made of."""
 
     def __init__(
         self,
@@ -101,33 +101,33 @@ class BaseRun:
         Args:
             invariants: your own, beside the kit's (``invariant`` has an example); each is given the
                 run after every step.
-            waivers: what the service does otherwise on purpose, and why
+            known_deviations: deliberate deviations of the service, with reasons
                 (``mpcsim.testing.backend.known_deviations``).
 
         Raises:
-            UsageError: something among them is none.
+            UsageError: one of the invariants is none, or a deviation names nothing.
         """
         self.target = target
-        self.invariants = own(invariants)
+        self.invariants = check_invariants(invariants)
         self.known_deviations = self.to_known_deviations(known_deviations)
         self.model = Model()
         self.sequence = ApiSequence()
         self.exchanged: list[tuple[Request, Answer]] = []
         """Every request so far with its answer, the oldest first."""
         self.races = 0
-        """How often several of them were sent at the same time."""
+        """Number of times that several were sent at once."""
         self._id = uuid.uuid4().hex[:12]
         self._secrets = checks.Secrets()
         self._outages: dict[str, None] = {}
-        """What is out of order just now."""
+        """Present outages: stopped parts, and ``messages`` while they are lost."""
         self._unsettled = False
-        """A request failed because of it."""
+        """Whether a request failed because of an outage."""
         self._in_doubt: dict[tuple[str, str], None] = {}
         """User and curve of keys that may have been made or recovered without an answer."""
 
     @classmethod
     def steps(cls) -> tuple[str, ...]:
-        """The methods that are steps."""
+        """Return the names of the methods that are steps."""
         return tuple(name for name in dir(cls) if hasattr(getattr(cls, name), "__wrapped__"))
 
     @classmethod
@@ -152,20 +152,20 @@ class BaseRun:
 
     @property
     def calls(self) -> int:
-        """Requests answered so far."""
+        """Number of requests answered so far."""
         return len(self.exchanged)
 
     def has_key(self, user: str, curve: str) -> bool:
-        """Whether the model has it."""
+        """Return whether the model has the user's key."""
         found = self.model.users.get(user)
         return found is not None and curve in found.keys
 
     def has_old_share(self, user: str, curve: str) -> bool:
-        """Whether it has been recovered at least once."""
+        """Return whether the user's key has been recovered at least once."""
         return self.has_key(user, curve) and len(self.model.users[user].keys[curve].shares) > 1
 
     def failure(self, broken: BrokenInvariant) -> Failure:
-        """The story up to here, with a snippet that runs the same way again."""
+        """Return the failure at the present step, with a snippet that repeats the run."""
         recipe = self.target.recipe if isinstance(self.target, Recipe) else ""
         names = ", ".join(made.name for made in self.invariants)
         given = ["target"] + [f"[{names}]"] * bool(names)
@@ -197,11 +197,11 @@ class BaseRun:
         if user is None:
             login = f"{name}-{self._id}"
             user = self.model.users[name] = User(name, login, self.target.token(login))
-            self._secret(user.token, f"{name}'s token")
+            self._add_secret(user.token, f"{name}'s token")
         return user
 
     def _share(self, user: str, curve: str, share: int) -> tuple[User, Key, IssuedShare]:
-        self._sure(user, curve)
+        self._skip_if_in_doubt(user, curve)
         if not self.has_key(user, curve):
             raise Skipped
         who = self._user(user)
@@ -232,20 +232,21 @@ class BaseRun:
         return answers
 
     def _expect(self, answer: Answer, expected: Sequence[int], why: str = "") -> bool:
-        """Whether the answer is as expected; False if the present outage explains that not."""
+        """Check the answer's status; return False if it is unexpected but explained by an
+        outage."""
         if self._outages and answer.status in DURING_OUTAGES and answer.status not in expected:
             self._unsettled = True
             return False
         checks.answer_is_as_specified(answer, expected, why)
         return True
 
-    def _sure(self, user: str, curve: str) -> None:
-        """Skip the step if nobody knows which key there is."""
+    def _skip_if_in_doubt(self, user: str, curve: str) -> None:
+        """Skip the step if it is unknown which key there is."""
         if (user, curve) in self._in_doubt:
             raise Skipped
 
-    def _doubt(self, answer: Answer, user: str, curve: str) -> None:
-        """Note a request to make or recover a key if nobody knows what has come of it."""
+    def _note_doubt(self, answer: Answer, user: str, curve: str) -> None:
+        """Note a request to make or recover a key if its outcome is unknown."""
         if answer.status in UNKNOWN:
             self._in_doubt[user, curve] = None
 
@@ -253,19 +254,19 @@ class BaseRun:
         if isinstance(self.target, ShowsLogs):
             checks.no_secret_in_logs(self._secrets, self.target.logs())
 
-    def _secret(self, secret: str, what: str) -> None:
+    def _add_secret(self, secret: str, what: str) -> None:
         if len(secret) >= 8:  # a shorter one may be anywhere by chance
             self._secrets.add(secret, what)
 
-    def _tell(self, sentence: str) -> None:
+    def _describe_step(self, sentence: str) -> None:
         self.sequence.steps[-1].sentence = sentence
 
-    def _made_of(self, *parts: Call) -> None:
-        """Simpler steps that do the same one after another; whoever shrinks the run tries them."""
+    def _set_parts(self, *parts: Call) -> None:
+        """Set the simpler steps with the same effect, which the shrinker tries."""
         self.sequence.steps[-1].parts = list(parts)
 
     def _is_about(self, user: str, curve: str) -> bool:
-        """Whether the step before was about the same key."""
+        """Return whether the step before was about the same key."""
         if len(self.sequence.steps) < 2:
             return False
         before = self.sequence.steps[-2].call.arguments
@@ -273,7 +274,7 @@ class BaseRun:
 
 
 def share_name(key: Key, share: IssuedShare) -> str:
-    """A share, in a story."""
+    """Return the name of a share in a description."""
     if not share.retired:
         return f"the {key.curve} share" if len(key.shares) == 1 else f"the new {key.curve} share"
     if len(key.shares) == 2:

@@ -1,4 +1,4 @@
-"""Child keys (BIP 32): looked at, and signed with."""
+"""Steps with child keys (BIP 32): read them, and sign with them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from mpcsim.testing.model import IssuedShare, Key, User
 __tracebackhide__ = is_broken_invariant
 
 BAD_PATHS: Final = ("m/0h", "m/2147483648", "m/0/x", "m//1", "", "m" + 11 * "/1")
-"""What leads to no key without the private key, or nowhere."""
+"""Paths that lead to no key, or only with the private key."""
 
 
 class ChildSteps(SigningSteps):
-    """Where the target has them."""
+    """Steps of targets with child keys."""
 
     @step
     def child_key(self, user: str, curve: str, path: str, share: int = -1) -> None:
         """Ask a share, and the wallet, for the child key at a path."""
         who, key, used = self._share(user, curve, share)
-        self._tell(f"{user} asked for the child {path} of {share_name(key, used)}")
+        self._describe_step(f"{user} asked for the child {path} of {share_name(key, used)}")
         answer = self._child_of(who, used, path)
         if curve == "ed25519":
             self._expect(answer, [400], "no children on ed25519")
@@ -51,7 +51,9 @@ class ChildSteps(SigningSteps):
         """Sign with the child key at a path; other arguments as for ``sign``."""
         who, key, used = self._share(user, curve, share)
         along = f" with the {signer}" if signer else ""
-        self._tell(f"{user} signed with the child {path} of {share_name(key, used)}{along}")
+        self._describe_step(
+            f"{user} signed with the child {path} of {share_name(key, used)}{along}"
+        )
         body = self._signing(used, message, signer) | {"path": path}
         answer = self._post(who, "sign", body)
         if curve == "ed25519":
@@ -67,7 +69,7 @@ class ChildSteps(SigningSteps):
     def sign_with_bad_path(self, user: str, curve: str, path: str) -> None:
         """Sign with a path that leads to no key."""
         who, key, used = self._share(user, curve, -1)
-        self._tell(f"{user} signed with {share_name(key, used)} and the path {path!r}")
+        self._describe_step(f"{user} signed with {share_name(key, used)} and the path {path!r}")
         answer = self._post(who, "sign", self._signing(used, HASH) | {"path": path})
         self._expect(answer, [400])
 
@@ -76,7 +78,7 @@ class ChildSteps(SigningSteps):
         return self._post(who, "publickey", body)
 
     def _know_tree(self, who: User, key: Key) -> bool:
-        """Whether the key's own xpub is known; it is asked for once, and never changes."""
+        """Return whether the key's own xpub is known; it is asked for once, and never changes."""
         if not key.xpub:
             answer = self._child_of(who, key.present, "m")
             if not self._expect(answer, [200]):
@@ -88,7 +90,7 @@ class ChildSteps(SigningSteps):
 
 
 def _only_key(document: Any) -> Any:
-    """The one key in a wallet; None: it has none, or several."""
+    """Return the one key in a wallet; None: it has none, or several."""
     try:
         (entry,) = document["wallets"]
         return entry["key"]

@@ -1,4 +1,4 @@
-"""What must not work: other people's keys, and tokens that do not count."""
+"""Steps that must be refused: other users' keys, and invalid tokens."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _FAULTS: Final[dict[str, tuple[str, int]]] = {
     "expired": ("with an expired token", 757),
     "key token": ("with a key token", 756),
 }
-"""What is wrong with a token, in words, and the code that the answer must have."""
+"""Fault of a token in words, and the code that the answer must have."""
 
 
 class CrossUserSteps(BaseRun):
-    """Try what is not allowed."""
+    """Steps with other users' keys and invalid tokens."""
 
     @step
     def access_other_users_key(
@@ -60,7 +60,7 @@ class CrossUserSteps(BaseRun):
             "validate/share": "had validated",
             "token": "asked for a token for",
         }[operation]
-        self._tell(f"{user} {deed} {owner}'s {curve} share")
+        self._describe_step(f"{user} {deed} {owner}'s {curve} share")
         if operation == "token":
             answer = self._get(who, f"token?id={used.key_id}")
         else:
@@ -75,7 +75,7 @@ class CrossUserSteps(BaseRun):
         who, _, mine = self._share(user, curve, -1)
         if user == owner:
             raise Skipped
-        self._tell(f"{user} signed with {owner}'s {curve} share under the own key_id")
+        self._describe_step(f"{user} signed with {owner}'s {curve} share under the own key_id")
         answer = self._post(who, "sign", used.stored() | {"key_id": mine.key_id, "message": HASH})
         checks.nobody_reaches_anothers_key(answer)
         self._expect(answer, [400])
@@ -108,7 +108,7 @@ class CrossUserSteps(BaseRun):
         elif fault == "key token":
             token = self._key_token(who, key)
         called = endpoint.replace(" ", " /v3/wallet/").rstrip("/") or "every endpoint"
-        self._tell(f"{user} called {called} {how}")
+        self._describe_step(f"{user} called {called} {how}")
         parts: list[Call] = []
         for method, operation in PROTECTED:
             if endpoint not in ("", f"{method} {operation}"):
@@ -116,7 +116,7 @@ class CrossUserSteps(BaseRun):
             if not endpoint:
                 at = {"user": user, "curve": curve, "fault": fault}
                 parts.append(Call("unauthenticated", at | {"endpoint": f"{method} {operation}"}))
-                self._made_of(*parts)
+                self._set_parts(*parts)
             body: Any = None
             if method == "POST":
                 body = self._body(who, key.present, operation) if key else {}
@@ -130,7 +130,7 @@ class CrossUserSteps(BaseRun):
         if not isinstance(self.target, ExpiresTokens):
             raise Skipped
         token = self.target.expired_token(who.login)
-        self._secret(token, f"{who.name}'s expired token")
+        self._add_secret(token, f"{who.name}'s expired token")
         return token
 
     def _key_token(self, who: User, key: Key | None) -> str:
@@ -140,11 +140,11 @@ class CrossUserSteps(BaseRun):
         self._expect(answer, [200])
         checks.body_is_as_specified(key_token_problem(answer, key.present.key_id))
         token = str(answer.document["token"])
-        self._secret(token, f"{who.name}'s key token")
+        self._add_secret(token, f"{who.name}'s key token")
         return token
 
     def _body(self, who: User, share: IssuedShare, operation: str) -> dict[str, str]:
-        """A request that would be right from the share's owner."""
+        """Return a request body that would be right from the share's owner."""
         match operation:
             case "generate" | "recover":
                 return {"curve": share.curve, "password": share.password}

@@ -1,4 +1,4 @@
-"""Keys come and are renewed."""
+"""Steps that generate and recover keys."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ __tracebackhide__ = is_broken_invariant
 
 
 class KeySteps(BaseRun):
-    """Generate and recover."""
+    """Steps that generate and recover keys."""
 
     @step
     def generate(self, user: str, curve: str, password: str = PASSWORD) -> None:
         """Generate a key; 409 if there is one."""
-        self._sure(user, curve)
+        self._skip_if_in_doubt(user, curve)
         who = self._user(user)
         exists = curve in who.keys
-        self._tell(f"{user} generated {article(curve)} key" + (" once more" if exists else ""))
-        self._secret(password, f"{user}'s password")
+        self._describe_step(
+            f"{user} generated {article(curve)} key" + (" once more" if exists else "")
+        )
+        self._add_secret(password, f"{user}'s password")
         answer = self._post(who, "generate", {"curve": curve, "password": password})
         if not self._expect(answer, [409] if exists else [200]):
-            self._doubt(answer, user, curve)
+            self._note_doubt(answer, user, curve)
             return
         if not exists:
             self._new_key(who, curve, answer, password)
@@ -34,21 +36,21 @@ class KeySteps(BaseRun):
     @step
     def recover(self, user: str, curve: str, password: str = PASSWORD) -> None:
         """Recover a key; 404 if there is none."""
-        self._sure(user, curve)
+        self._skip_if_in_doubt(user, curve)
         who = self._user(user)
         key = who.keys.get(curve)
         it = "it" if key and self._is_about(user, curve) else f"the {curve} key"
-        self._tell(f"{user} recovered {it}")
-        self._secret(password, f"{user}'s password")
+        self._describe_step(f"{user} recovered {it}")
+        self._add_secret(password, f"{user}'s password")
         answer = self._post(who, "recover", {"curve": curve, "password": password})
         if not self._expect(answer, [200] if key else [404]) or key is None:
-            self._doubt(answer, user, curve)
+            self._note_doubt(answer, user, curve)
             return
         key.replace(self._recovered(who, key, answer, password))
 
     def _settle_doubts(self) -> None:
-        """Look which keys have been made or replaced after all, and recover those: nobody has a
-        share of them."""
+        """Find keys that were made or replaced without an answer, and recover them: the model has
+        no share of them."""
         for user, curve in list(self._in_doubt):
             who = self.model.users[user]
             found, key = self._registered(who, curve), who.keys.get(curve)
@@ -63,8 +65,7 @@ class KeySteps(BaseRun):
                 self._new_key(who, curve, answer, PASSWORD)
 
     def _registered(self, who: User, curve: str) -> str | None:
-        """The present key_id, as the service lists it; whether the list is as specified, the steps
-        that compare it with the model see."""
+        """Return the present key_id as the service lists it; other steps check the list itself."""
         answer = self._get(who, "key")
         self._expect(answer, [200])
         listed = answer.document.get("keys") if isinstance(answer.document, dict) else None
@@ -94,5 +95,5 @@ class KeySteps(BaseRun):
         return document
 
     def _keep(self, who: User, share: IssuedShare) -> None:
-        self._secret(share.encrypted_share, f"{who.name}'s encrypted_share")
-        self._secret(share.secret_store, f"{who.name}'s secret_store")
+        self._add_secret(share.encrypted_share, f"{who.name}'s encrypted_share")
+        self._add_secret(share.secret_store, f"{who.name}'s secret_store")

@@ -1,4 +1,4 @@
-"""Parts of the system fail and come back, and messages get lost."""
+"""Steps in which parts of the system fail and come back, and messages get lost."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __tracebackhide__ = is_broken_invariant
 
 
 class OutageSteps(KeySteps, RegisteredSteps):
-    """Disturb the service, and put it in order."""
+    """Steps that disturb the service, and restore it."""
 
     @step
     def stop(self, part: Part) -> None:
-        """Let a part of the system be unreachable."""
+        """Make a part of the system unreachable."""
         if not isinstance(self.target, Outages) or part in self._outages:
             raise Skipped
-        self._tell(f"the {part} went down")
+        self._describe_step(f"the {part} went down")
         self.target.stop(part)
         self._outages[part] = None
 
     @step
     def start(self, part: Part) -> None:
-        """Let it come back; what was refused meanwhile has changed nothing."""
+        """Make a part reachable again; requests refused meanwhile have changed nothing."""
         if not isinstance(self.target, Outages) or part not in self._outages:
             raise Skipped
-        self._tell(f"the {part} came back")
+        self._describe_step(f"the {part} came back")
         self.target.start(part)
         del self._outages[part]
         self._check_registry()
@@ -39,25 +39,25 @@ class OutageSteps(KeySteps, RegisteredSteps):
         """Kill a part of the system and start it again: everything is still there."""
         if not isinstance(self.target, Restarts) or part in self._outages:
             raise Skipped
-        self._tell(f"the {part} was killed and started again")
+        self._describe_step(f"the {part} was killed and started again")
         self.target.restart(part)
         self._check_registry()
 
     @step
     def lose(self, nth: int) -> None:
-        """Lose the nth message between the parties from now on."""
+        """Start to lose the nth message between the parties."""
         if not isinstance(self.target, LosesMessages) or "messages" in self._outages:
             raise Skipped
-        self._tell(f"the network began to lose message {nth} of what came then")
+        self._describe_step(f"the network began to lose message {nth} of what came then")
         self.target.lose(nth)
         self._outages["messages"] = None
 
     @step
     def lose_nothing(self) -> None:
-        """Let every message arrive again; sessions that hung have expired."""
+        """Stop losing messages; sessions that hung have expired."""
         if not isinstance(self.target, LosesMessages) or "messages" not in self._outages:
             raise Skipped
-        self._tell("the network lost no more messages")
+        self._describe_step("the network lost no more messages")
         self.target.lose_nothing()
         del self._outages["messages"]
         self._check_registry()
@@ -65,12 +65,12 @@ class OutageSteps(KeySteps, RegisteredSteps):
     @step
     def all_list_keys(self) -> None:
         """Compare what is registered for everybody with the model."""
-        self._tell("everybody listed the keys")
+        self._describe_step("everybody listed the keys")
         self._check_registry()
 
     def _check_registry(self) -> None:
-        """What is registered is what the model has, whatever failed meanwhile; where a 502 or 504
-        left that open, whichever it is."""
+        """Check that the registered keys are those of the model, whatever failed meanwhile; after a
+        502 or 504, either is right."""
         if self._outages:
             return
         self._unsettled = False
@@ -84,7 +84,7 @@ class OutageSteps(KeySteps, RegisteredSteps):
                 )
 
     def end(self) -> None:
-        """Put everything in order that the run has put out of order, and check once more.
+        """Undo all outages of the run, and check once more.
 
         Raises:
             BrokenInvariant: as the steps do.

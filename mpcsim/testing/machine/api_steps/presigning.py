@@ -1,4 +1,4 @@
-"""Presignatures: made, used, and used again after the caller has restored its database."""
+"""Steps with presignatures: make them, use them, and use them again from a restored database."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __tracebackhide__ = is_broken_invariant
 
 
 class PresigningSteps(SigningSteps):
-    """Where the target has them."""
+    """Steps of targets with presignatures."""
 
     @step
     def presign(self, user: str, curve: str, count: int, share: int = -1) -> None:
-        """Have presignatures made."""
+        """Request presignatures."""
         who, key, used = self._share(user, curve, share)
-        self._tell(f"{user} had {count} presignatures made with {share_name(key, used)}")
+        self._describe_step(f"{user} had {count} presignatures made with {share_name(key, used)}")
         answer = self._post(who, "presign", used.stored() | {"count": count})
         if curve == "ed25519":
             self._expect(answer, [400], "no presignatures on ed25519")
@@ -32,7 +32,7 @@ class PresigningSteps(SigningSteps):
     def sign_presigned(
         self, user: str, curve: str, *, message: str = HASH, share: int = -1, restored: bool = False
     ) -> None:
-        """Sign with what presignatures there are; other arguments as for ``sign``.
+        """Sign with the presignatures there are; other arguments as for ``sign``.
 
         Args:
             restored: from a database in which none has been used yet.
@@ -40,7 +40,7 @@ class PresigningSteps(SigningSteps):
         who, key, used = self._share(user, curve, share)
         given = list(key.backup if restored else key.presignatures)[-checks.MAX_PRESIGNATURES :]
         which = "restored presignatures" if restored else "presignatures"
-        self._tell(f"{user} signed with {share_name(key, used)} and {len(given)} {which}")
+        self._describe_step(f"{user} signed with {share_name(key, used)} and {len(given)} {which}")
         body = self._signing(used, message) | {"presignatures": given}
         answer = self._post(who, "sign", body)
         if used.retired:

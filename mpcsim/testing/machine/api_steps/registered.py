@@ -1,4 +1,4 @@
-"""What the service says that is registered."""
+"""Steps that read registered data: keys, wallet, user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RegisteredSteps(BaseRun):
     def keys(self, user: str) -> None:
         """List the user's keys."""
         who = self._user(user)
-        self._tell(f"{user} listed the keys")
+        self._describe_step(f"{user} listed the keys")
         answer = self._get(who, "key")
         if self._expect(answer, [200]):
             checks.body_is_as_specified(self._keys_problem(who, answer.document))
@@ -32,7 +32,7 @@ class RegisteredSteps(BaseRun):
         who = self._user(user)
         if any(name == user for name, _ in self._in_doubt):
             raise Skipped
-        self._tell(f"{user} looked at the wallet")
+        self._describe_step(f"{user} looked at the wallet")
         answer = self._get(who, "")
         if self._expect(answer, [200] if who.keys else [404]) and answer.status == 200:
             checks.body_is_as_specified(self._wallet_problem(who, answer.document))
@@ -41,7 +41,7 @@ class RegisteredSteps(BaseRun):
     def information(self, user: str) -> None:
         """Look at the user information."""
         who = self._user(user)
-        self._tell(f"{user} looked at the user information")
+        self._describe_step(f"{user} looked at the user information")
         answer = self._get(who, "user")
         if self._expect(answer, [200]):
             document = answer.document
@@ -55,16 +55,16 @@ class RegisteredSteps(BaseRun):
     def key_token(self, user: str, curve: str, share: int = -1) -> None:
         """Ask for a token for the MPC nodes; 404 with a retired key_id."""
         who, key, used = self._share(user, curve, share)
-        self._tell(f"{user} asked for a token for {share_name(key, used)}")
+        self._describe_step(f"{user} asked for a token for {share_name(key, used)}")
         answer = self._get(who, f"token?id={used.key_id}")
         if self._expect(answer, [404] if used.retired else [200]) and answer.status == 200:
             checks.body_is_as_specified(key_token_problem(answer, used.key_id))
-            self._secret(answer.document["token"], f"{user}'s key token")
+            self._add_secret(answer.document["token"], f"{user}'s key token")
 
     @step
     def health(self) -> None:
         """Check the health, without a token."""
-        self._tell("somebody checked the health")
+        self._describe_step("somebody checked the health")
         (answer,) = self._ask([Request("GET", "/")])
         checks.answer_is_as_specified(answer, [200])
         document = answer.document

@@ -1,4 +1,4 @@
-"""Looking at a share: its public key, its password, whether it is whole."""
+"""Steps that inspect a share: its public key, its password, whether it is whole."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ShareSteps(BaseRun):
         """
         who, key, used = self._share(user, curve, share)
         right = guess is None or guess == used.password
-        self._tell(
+        self._describe_step(
             f"{user} asked for the public key of {share_name(key, used)}"
             + ("" if right else " with a wrong password")
         )
@@ -45,7 +45,7 @@ class ShareSteps(BaseRun):
         who, key, used = self._share(user, curve, share)
         right = guess is None or guess == used.password
         which = "right" if right else "wrong"
-        self._tell(f"{user} had the {which} password of {share_name(key, used)} validated")
+        self._describe_step(f"{user} had the {which} password of {share_name(key, used)} validated")
         body = self._with_password(who, used, guess)
         del body["key_id"], body["encrypted_share"], body["curve"]
         answer = self._post(who, "validate/password", body)
@@ -69,7 +69,7 @@ class ShareSteps(BaseRun):
         name = {"": "", "share": "encrypted_share", "store": "secret_store"}[damage]
         if name:
             body[name] = damaged(body[name], where)
-        self._tell(
+        self._describe_step(
             f"{user} had {share_name(key, used)} validated"
             + (f", its {name} damaged at the {where}" if name else "")
         )
@@ -81,7 +81,7 @@ class ShareSteps(BaseRun):
 
     def _with_password(self, who: User, share: IssuedShare, guess: str | None) -> dict[str, str]:
         password = share.password if guess is None else guess
-        self._secret(password, f"{who.name}'s password")
+        self._add_secret(password, f"{who.name}'s password")
         return share.stored() | {"password": password}
 
     def _check_result(self, answer: Answer, expected: bool, *, either: bool) -> None:

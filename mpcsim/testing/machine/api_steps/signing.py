@@ -1,4 +1,4 @@
-"""Signing, rightly and wrongly, with one's own shares."""
+"""Steps that sign with a user's own shares, rightly and wrongly."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SigningSteps(BaseRun):
         """
         who, key, used = self._share(user, curve, share)
         along = f" with the {signer}" if signer else ""
-        self._tell(f"{user} signed with {share_name(key, used)}{along}")
+        self._describe_step(f"{user} signed with {share_name(key, used)}{along}")
         answer = self._sign(who, used, message, signer)
         if used.retired:
             checks.retired_share_never_signs(answer)
@@ -72,7 +72,7 @@ class SigningSteps(BaseRun):
             body["curve"] = "ed25519" if curve == "secp256k1" else "secp256k1"
         else:
             body["curve"] = "secp256r1"
-        self._tell(f"{user} signed with {share_name(key, used)}, giving {what}")
+        self._describe_step(f"{user} signed with {share_name(key, used)}, giving {what}")
         answer = self._post(who, "sign", body)
         if self._expect(answer, allowed) and answer.status == 200:
             self._check_signature(key, body["message"], answer)
@@ -86,7 +86,9 @@ class SigningSteps(BaseRun):
         name = "encrypted_share" if what == "share" else "secret_store"
         body = used.stored() | {"message": HASH}
         body[name] = damaged(body[name], where)
-        self._tell(f"{user} signed with {share_name(key, used)}, its {name} damaged at the {where}")
+        self._describe_step(
+            f"{user} signed with {share_name(key, used)}, its {name} damaged at the {where}"
+        )
         answer = self._post(who, "sign", body)
         checks.damaged_share_never_signs(answer)
         self._expect(answer, [400])
@@ -99,7 +101,7 @@ class SigningSteps(BaseRun):
         if named is used:
             raise Skipped
         under = f"under the key_id of {share_name(key, named)}"
-        self._tell(f"{user} signed with {share_name(key, used)} {under}")
+        self._describe_step(f"{user} signed with {share_name(key, used)} {under}")
         body = used.stored() | {"key_id": named.key_id, "message": HASH}
         answer = self._post(who, "sign", body)
         if used.retired:
@@ -111,7 +113,9 @@ class SigningSteps(BaseRun):
     def sign_under_unknown_key(self, user: str, curve: str) -> None:
         """Sign with a key_id that nobody has."""
         who, key, used = self._share(user, curve, -1)
-        self._tell(f"{user} signed with {share_name(key, used)} under a key_id that nobody has")
+        self._describe_step(
+            f"{user} signed with {share_name(key, used)} under a key_id that nobody has"
+        )
         body = used.stored() | {"key_id": UNKNOWN_KEY, "message": HASH}
         answer = self._post(who, "sign", body)
         checks.damaged_share_never_signs(answer)
@@ -121,7 +125,7 @@ class SigningSteps(BaseRun):
         return self._post(who, "sign", self._signing(share, message, signer))
 
     def _signing(self, share: IssuedShare, message: str, signer: str = "") -> dict[str, str]:
-        self._secret(message, "a message")
+        self._add_secret(message, "a message")
         body = share.stored() | {"message": message}
         return body | {"signer": signer} if signer else body
 
@@ -132,6 +136,6 @@ class SigningSteps(BaseRun):
 
 
 def damaged(text: str, where: Damage) -> str:
-    """The same text with another character at one place; still URL-safe base64."""
+    """Return the same text with another character at one place; still URL-safe base64."""
     at = {"start": 0, "middle": len(text) // 2, "end": len(text) - 1}[where]
     return text[:at] + ("B" if text[at] != "B" else "C") + text[at + 1 :]

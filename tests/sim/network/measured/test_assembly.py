@@ -11,8 +11,12 @@ import pytest
 from mpcsim import Network, Simulation
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.latency import Constant, Empirical
-from mpcsim.sim.network.measured.assembly import Assembled, assemble, places
 from mpcsim.sim.network.measured.fit import Fit, fit
+from mpcsim.sim.network.measured.network_assembly import (
+    AssembledNetwork,
+    assemble_network,
+    role_sites,
+)
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.replay import record
 from mpcsim.sim.run.compute import Free
@@ -26,8 +30,8 @@ def fits(name: str, **how: object) -> Sequence[Fit]:
     return [fit(each, **how) for each in read(FOLDER / name).series]  # type: ignore[arg-type]
 
 
-def assembled(name: str, **asked: str) -> Assembled:
-    return assemble(fits(name), asked)
+def assembled(name: str, **asked: str) -> AssembledNetwork:
+    return assemble_network(fits(name), asked)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def assembled(name: str, **asked: str) -> Assembled:
     ],
 )
 def test_places(pairs: list[tuple[str, str]], asked: dict[str, str], expected: str) -> None:
-    found = places(pairs, asked)
+    found = role_sites(pairs, asked)
     roles = ("client", "gateway", "operator", "institution")
     assert " ".join(found[role] for role in roles) == expected
 
@@ -51,18 +55,18 @@ def test_places(pairs: list[tuple[str, str]], asked: dict[str, str], expected: s
 def test_places_that_are_not_clear() -> None:
     pairs = [("x", "y"), ("y", "z")]
     with pytest.raises(UsageError, match=r"where is the client\? There are several pairs: say --c"):
-        places(pairs, {"gateway": "y"})
+        role_sites(pairs, {"gateway": "y"})
     with pytest.raises(UsageError, match="client: unknown site 'w'"):
-        places(pairs, {"client": "w", "gateway": "y"})
+        role_sites(pairs, {"client": "w", "gateway": "y"})
     with pytest.raises(UsageError, match="unknown role 'gatway'; did you mean gateway"):
-        places(pairs, {"gatway": "x"})
+        role_sites(pairs, {"gatway": "x"})
 
 
 def test_a_link_that_nobody_measured() -> None:
     pairs = fits("regions.csv")
     some = [each for each in pairs if {each.series.a, each.series.b} != {"seoul", "virginia"}]
     with pytest.raises(UsageError, match=r"nothing was measured between seoul \(client\) and virg"):
-        assemble(some, {"client": "seoul", "gateway": "virginia"})
+        assemble_network(some, {"client": "seoul", "gateway": "virginia"})
 
 
 def test_regions() -> None:
@@ -76,29 +80,31 @@ def test_rates_losses_and_handshakes() -> None:
     link = assembled("iperf3.json").network.links[0]
     assert (link.mbit_per_s, link.loss) == pytest.approx((43.1, 40 / 75449), rel=1e-4)
     assert assembled("calls.har").network.connection.tls_round_trips == 1
-    made = assemble(fits("hping3.txt"), mbit_per_s=20)
+    made = assemble_network(fits("hping3.txt"), mbit_per_s=20)
     assert made.network.links[0].mbit_per_s == 20
     assert not any("Mbit/s" in text for text in made.assumptions)
 
 
 def test_the_way_back_is_that_of_the_measurement() -> None:
     """Measured from the gateway: what exceeds the floor is on the way to the client."""
-    measured = read(FOLDER / "hping3.txt").series[0].between("gateway", "client")
-    made = assemble([fit(measured, "empirical")], {"client": "client", "gateway": "gateway"})
+    measured = read(FOLDER / "hping3.txt").series[0].with_ends("gateway", "client")
+    made = assemble_network(
+        [fit(measured, "empirical")], {"client": "client", "gateway": "gateway"}
+    )
     (link, *_) = made.network.links
     assert isinstance(link.latency, Constant)
     assert isinstance(link.back_latency, Empirical)
 
 
 def test_a_rate_of_one_way_is_said_to_hold_for_the_other_unless_that_is_given() -> None:
-    measured = read(FOLDER / "hping3.txt").series[0].between("gateway", "client")
+    measured = read(FOLDER / "hping3.txt").series[0].with_ends("gateway", "client")
     one_way = replace(measured, back_mbit_per_s=43.1)
     at = {"client": "client", "gateway": "gateway"}
-    taken = assemble([fit(one_way, "empirical")], at)
+    taken = assemble_network([fit(one_way, "empirical")], at)
     assert "43.1 Mbit/s, measured one way, the other way as well" in "; ".join(taken.assumptions)
     assert "each way takes half of a round trip" not in taken.assumptions
     assert "ms there and" in taken.assumptions[0]
-    (link, *_) = assemble([fit(one_way, "empirical")], at, mbit_per_s=500.0).network.links
+    (link, *_) = assemble_network([fit(one_way, "empirical")], at, mbit_per_s=500.0).network.links
     rates = {link.mbit_per_s, link.back_mbit_per_s}
     assert rates == {43.1, 500.0}
 
@@ -107,7 +113,7 @@ def test_a_rate_of_one_way_is_said_to_hold_for_the_other_unless_that_is_given() 
 
 
 def test_the_network_is_what_its_program_makes() -> None:
-    committed, made = Network.load(LOADED), assemble(fits("pairs.csv")).network
+    committed, made = Network.load(LOADED), assemble_network(fits("pairs.csv")).network
     assert [(link.a, link.b, link.loss) for link in made.links] == [
         (link.a, link.b, link.loss) for link in committed.links
     ]
@@ -117,7 +123,7 @@ def test_the_network_is_what_its_program_makes() -> None:
 
 
 def test_bursts_in_a_simulation_and_its_replay() -> None:
-    network = assemble(fits("ping_linux.txt", blocks=24)).network
+    network = assemble_network(fits("ping_linux.txt", blocks=24)).network
     sims = [Simulation(network=network, seed=1, compute=Free()) for _ in range(2)]
     times = []
     for sim in sims:

@@ -192,24 +192,24 @@ def iperf3_stream(runs: Sequence[Run]) -> str:
     return "".join(json.dumps(each) + "\n" for each in events)
 
 
-def har(runs: Sequence[Run], inside: bool = True) -> str:
+def har(runs: Sequence[Run], key_path: bool = True) -> str:
     entries = [
         {
             "request": {"url": f"https://{host}/"},
             "timings": {
-                "connect": -1 if ms is None else 2 * ms if inside else ms,
+                "connect": -1 if ms is None else 2 * ms if key_path else ms,
                 "ssl": -1 if ms is None else ms,
             },
         }
         for host, times in runs
         for ms in times
     ]
-    creator = {"name": "WebInspector" if inside else "Firefox", "version": "1"}
+    creator = {"name": "WebInspector" if key_path else "Firefox", "version": "1"}
     return json.dumps({"log": {"creator": creator, "entries": entries}}, indent=1)
 
 
 def har_firefox(runs: Sequence[Run]) -> str:
-    return har(runs, inside=False)
+    return har(runs, key_path=False)
 
 
 LINES = (ping, ping_macos, ping_german, ping_windows, fping, hping3, hping3_verbose, tcpping)

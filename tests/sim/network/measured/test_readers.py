@@ -45,7 +45,7 @@ def said(series: Series) -> str:
 def test_recognised_by_content(name: str, format_name: str) -> None:
     text = (FOLDER / name).read_text()
     assert read(FOLDER / name).format == format_name
-    assert next(e for e, kind in FORMATS.items() if kind.recognises(text)) == format_name
+    assert next(e for e, kind in FORMATS.items() if kind.can_read(text)) == format_name
     named, found = read(FOLDER / name, format_name), read(FOLDER / name)
     assert named == found
 

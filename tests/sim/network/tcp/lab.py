@@ -118,7 +118,7 @@ class Line:
                 self.failed.add(found)
             if arrival.whole:
                 del self._numbers[arrival.number]
-                self.done[found] = self.traffic.finish(arrival.number)
+                self.done[found] = self.traffic.take_transfer(arrival.number)
 
     def __call__(self, now: float, size: int, **how: Any) -> Transfer:
         """What becomes of a message."""

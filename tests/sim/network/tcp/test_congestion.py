@@ -21,7 +21,7 @@ def lucky(segments: int, loss: float = LOSS) -> int:
 
 
 def after_losing(
-    profile: str, algorithm: str, segments: int, *lost: losing.Packet, **settings: object
+    profile: str, algorithm: str, segments: int, *lost: losing.GraphMessage, **settings: object
 ) -> Line:
     """A connection whose first message has arrived, of which exactly these packets were lost."""
     of = {data(k, tries) for k in range(segments) for tries in range(3)} | {losing.syn()}

@@ -14,7 +14,7 @@ from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.traffic import Arrival
 from mpcsim.sim.network.transport import Connection
-from mpcsim.sim.replay import MessageGraph, Packet, Step
+from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 from mpcsim.sim.replay.steps import GATEWAY
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.traces.records import Verdict
@@ -56,7 +56,7 @@ def test_data_that_nobody_acknowledges(profile: str, least: float, most: float) 
     first, second = failure(line), failure(line)
     assert least <= first.at_ms == second.at_ms <= most
     assert {line._numbers[each.number] for each in (first, second)} == numbers
-    transfer = line.traffic.finish(first.number)
+    transfer = line.traffic.take_transfer(first.number)
     assert transfer.recovery_ms == transfer.arrived_ms == first.at_ms
 
 
@@ -93,7 +93,7 @@ def call(timeouts_s: tuple[float, float]) -> MessageGraph:
     ]
     steps.append(Step(CLIENT, "rest", 9, "done", (3,), ()))
     packets = tuple(
-        Packet("M", a, b, 100, at, exchange) for at, (a, b, exchange) in enumerate(hops)
+        GraphMessage("M", a, b, 100, at, exchange) for at, (a, b, exchange) in enumerate(hops)
     )
     return MessageGraph("call", tuple(steps), packets, "rest", timeouts_s)
 
@@ -140,7 +140,7 @@ def test_failed_calls_are_counted_and_left_out_of_the_times() -> None:
     assert kept.samples == counted.samples == 3_000
     assert kept.mean_ms == pytest.approx(kept.finished_ms[np.isfinite(kept.finished_ms)].mean())
     assert counted.mean_ms == pytest.approx(kept.mean_ms)
-    assert kept.within(1e9) == counted.within(1e9) == pytest.approx(1 - failed / 3_000)
+    assert kept.share_within(1e9) == counted.share_within(1e9) == pytest.approx(1 - failed / 3_000)
     assert f"{failed} of 3,000 failed" in str(kept)
     assert kept.explanation is not None
     assert sum(kept.explanation.split_ms.values()) == pytest.approx(kept.mean_ms)

@@ -120,7 +120,7 @@ PACKETS = {kind(nth) for kind in (syn, syn_ack, third) for nth in (1, 2, 3)} | {
 LOSS = 0.2
 
 
-def opened(profile: str, *lost: losing.Packet) -> Line:
+def opened(profile: str, *lost: losing.GraphMessage) -> Line:
     """A connection whose first message, of one segment, has arrived; the line loses no more."""
     line = Line(plain(profile, cold=True), mbit_per_s=math.inf, loss=LOSS, back_loss=LOSS)
     line(0.0, FULL, key=losing.key(*lost, of=PACKETS, loss=LOSS))
@@ -130,7 +130,7 @@ def opened(profile: str, *lost: losing.Packet) -> Line:
 @pytest.mark.parametrize(("profile", "late"), [("linux", LONG_TICK), ("ns3", 0.0)])
 @pytest.mark.parametrize("kind", [syn, syn_ack])
 def test_a_lost_syn_costs_a_second_another_one_two_more(
-    profile: str, late: float, kind: losing.Packet
+    profile: str, late: float, kind: losing.GraphMessage
 ) -> None:
     """RFC 6298: 1 s before a round trip is known (section 2.1), then twice as long (5.5); Linux
     waits 1 s for the first times (``tcp_syn_linear_timeouts``). A SYN-ACK that is lost costs as

@@ -79,7 +79,7 @@ def test_sessions_have_connections_of_their_own() -> None:
     for session in (1, 2):
         assert took(line(1000.0 * session, 100, session=session)) == 120
         assert took(line(1000.0 * session + 500, 100, session=session)) == 40
-    line.traffic.forget(1)
+    line.traffic.close_session(1)
     assert took(line(3000.0, 100, session=1)) == 120
     assert took(line(3000.0 + 200, 100, session=2)) == 40
 

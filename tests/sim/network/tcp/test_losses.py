@@ -21,7 +21,7 @@ from tests.sim.network.tcp.lab import (
 both = pytest.mark.parametrize("profile", ["linux", "ns3"])
 
 
-def after_losing(profile: str, segments: int, *lost: losing.Packet, **line: object) -> Line:
+def after_losing(profile: str, segments: int, *lost: losing.GraphMessage, **line: object) -> Line:
     """A connection whose first message has arrived, of which exactly these packets were lost."""
     cold = bool(line.pop("cold", False))
     of = {data(k, tries) for k in range(segments) for tries in range(4)}

@@ -1,1 +1,1 @@
-"""What programs print: ping, fping, hping3, mtr, iperf3 and others."""
+"""Readers of the output of ping, fping, hping3, tcpping, mtr, iperf3 and mahimahi."""

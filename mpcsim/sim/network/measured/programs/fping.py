@@ -1,4 +1,4 @@
-"""The text that ``fping`` prints, of one or several hosts.
+"""Reader of the text that ``fping`` prints, of one or several hosts.
 
 What it looks like::
 
@@ -38,16 +38,16 @@ _ALIVE: Final = re.compile(_STAMP + r"(?P<host>\S+(?: \(\S+\))?) is alive \((?P<
 _INTERVAL: Final = re.compile(r"\[\d\d:\d\d:\d\d\]\s*$")
 
 
-def recognises(text: str) -> bool:
-    """Whether it has lines as fping writes them."""
+def can_read(text: str) -> bool:
+    """Return whether the text has lines as fping writes them."""
     kinds = (_LINE, _STATISTICS, _ALIVE, _ALL)
     return any(kind.match(line) for line in text.splitlines() for kind in kinds)
 
 
 def read(text: str, path: str) -> list[Series]:
-    """The round trips to every host.
+    """Return the round trips to every host.
 
-    Where both are there, the answers one by one count, and not the list of all at the end.
+    Single answers take precedence over the list at the end.
 
     Raises:
         UsageError: a time that is none, no answer at all: names the line.
@@ -60,9 +60,9 @@ def read(text: str, path: str) -> list[Series]:
     in_interval: set[str] | None = None
     refused = 0
 
-    def run_of(host: str, number: int) -> Run:
+    def current_run(host: str, number: int) -> Run:
         if host not in current or current[host].sent is not None:
-            current[host] = runs.begin(host, number)
+            current[host] = runs.begin_run(host, number)
         return current[host]
 
     for number, line in enumerate(text.splitlines(), 1):
@@ -70,14 +70,14 @@ def read(text: str, path: str) -> list[Series]:
             ms = None if found["none"] else _number(found["ms"], runs, number)
             stamp = _seconds(found["at"])
             reply = Reply(int(found["seq"]), ms, number, None if ms is None else stamp)
-            run_of(found["host"], number).replies.append(reply)
+            current_run(found["host"], number).replies.append(reply)
         elif (found := _TWICE.match(line)) is not None:
-            run_of(found["host"], number).replies.append(
+            current_run(found["host"], number).replies.append(
                 Reply(int(found["seq"]), 0.0, number, None, True)
             )
         elif (found := _ALIVE.match(line)) is not None:
             ms = _number(found["ms"], runs, number)
-            runs.begin(found["host"], number).replies.append(Reply(None, ms, number))
+            runs.begin_run(found["host"], number).replies.append(Reply(None, ms, number))
         elif _INTERVAL.match(line):
             in_interval = set()
         elif (found := _STATISTICS.match(line)) is not None:
@@ -85,24 +85,24 @@ def read(text: str, path: str) -> list[Series]:
             if in_interval is not None and host not in in_interval:
                 in_interval.add(host)
                 if host not in current:
-                    _count(intervals.setdefault(host, []), found, runs, number)
+                    _note_counts(intervals.setdefault(host, []), found, runs, number)
                 continue
             if in_interval is not None:
                 intervals.pop(host, None)  # of the whole, which follows the last interval
-            _count([run_of(host, number)], found, runs, number, at=0)
+            _note_counts([current_run(host, number)], found, runs, number, at=0)
         elif (found := _ALL.match(line)) is not None:
             times = [
                 None if word == "-" else _number(word, runs, number)
                 for word in found["times"].split()
             ]
-            run = run_of(found["host"], number)
+            run = current_run(found["host"], number)
             if not run.replies:
                 run.replies = [Reply(seq, ms, number) for seq, ms in enumerate(times)]
             run.sent, run.received = len(times), sum(ms is not None for ms in times)
         elif line.startswith("ICMP ") and " for ICMP Echo sent to " in line:
             refused += 1
         elif re.match(r"\S+(?: \(\S+\))?\s+: (?:\[|.*\d)", line):
-            raise runs.wrong(number, f"{line.strip()!r} is not as fping writes it")
+            raise runs.error_at(number, f"{line.strip()!r} is not as fping writes it")
     for each in intervals.values():
         runs.runs += each
     if refused:
@@ -110,10 +110,10 @@ def read(text: str, path: str) -> list[Series]:
     return runs.series()
 
 
-def _count(
+def _note_counts(
     parts: list[Run], found: re.Match[str], runs: ProbeRuns, number: int, at: int | None = None
 ) -> None:
-    """Note the program's own count, of a run or (at the end of the list) of an interval."""
+    """Record the program's own count, of a run or (at the end of the list) of an interval."""
     if at is None:
         parts.append(Run(found["host"], number))
         at = -1
@@ -142,4 +142,4 @@ def _number(text: str, runs: ProbeRuns, line: int) -> float:
     try:
         return float(text)
     except ValueError:
-        raise runs.wrong(line, f"{text!r} is not a time") from None
+        raise runs.error_at(line, f"{text!r} is not a time") from None

@@ -1,4 +1,4 @@
-"""The report of ``iperf3 --json``: throughput, retransmissions, and the sender's round trips.
+"""Reader of the report of ``iperf3 --json``: throughput, retransmissions, sender's round trips.
 
 ``start.test_start`` has ``protocol``, ``reverse`` and, from 3.13 on, ``bidir``;
 ``intervals[].streams[]`` of the sender have ``rtt`` (microseconds: tcpi_rtt, TCP's smoothed round
@@ -10,7 +10,7 @@ the same names once more. ``--get-server-output`` puts the server's report in
 an event a line instead of one document (``iperf3_stream``). A file may hold several reports, and
 lines of text before the first.
 
-TCP's own round trips, under load: a queue that the test itself fills is in them.
+The round trips are TCP's own, under load: they include a queue that the test itself fills.
 
 Source: iperf 3.19 (``src/iperf_api.c``, ``src/iperf_tcp.c``); esnet/iperf issues 952, 1196, 1428.
 """
@@ -24,26 +24,26 @@ from statistics import fmean
 from typing import Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured import located
-from mpcsim.sim.network.measured.located import Node
+from mpcsim.sim.network.measured import located_json
+from mpcsim.sim.network.measured.located_json import JsonValue
 from mpcsim.sim.network.measured.programs import iperf3_stream
 from mpcsim.sim.network.measured.series import GATEWAY_SITE, Draft, Probe, Series
 
 MSS: Final = 1448
-"""Bytes of a segment, if the report does not say (``start.tcp_mss_default``)."""
+"""Bytes of a segment, if the report has no ``start.tcp_mss_default``."""
 
 
 @dataclass(frozen=True)
-class Test:
-    """Report of a test."""
+class TestReport:
+    """Report of one test."""
 
-    node: Node
+    node: JsonValue
     host: str
-    """The server."""
+    """Name of the server."""
     rtts: Sequence[tuple[float, int]]
-    """Milliseconds, and in which line."""
+    """Round trips in milliseconds, with their lines."""
     mbit_per_s: float | None
-    """Rate from the client; the other one is to it."""
+    """Rate from the client; ``back_mbit_per_s`` to it."""
     back_mbit_per_s: float | None
     retransmits: float
     segments: float
@@ -52,14 +52,14 @@ class Test:
     """Whether the round trips are from the server's report."""
 
 
-def recognises(text: str) -> bool:
-    """Whether it is an object with the keys of a report, or a stream of events."""
-    _, body = _before(text)
+def can_read(text: str) -> bool:
+    """Return whether the text is an object with the keys of a report, or a stream of events."""
+    _, body = _split_preamble(text)
     document = '"intervals"' in body and '"start"' in body
-    return body.startswith(("{", "[")) and (document or iperf3_stream.recognises(body))
+    return body.startswith(("{", "[")) and (document or iperf3_stream.can_read(body))
 
 
-def _before(text: str) -> tuple[str, str]:
+def _split_preamble(text: str) -> tuple[str, str]:
     """Return lines of text before the first object, and the rest."""
     lines = text.splitlines(keepends=True)
     first = next((at for at, line in enumerate(lines) if line.lstrip().startswith(("{", "["))), 0)
@@ -67,22 +67,22 @@ def _before(text: str) -> tuple[str, str]:
 
 
 def read(text: str, path: str) -> list[Series]:
-    """The sender's round trips, one for each interval and stream.
+    """Return the sender's round trips, one for each interval and stream.
 
-    From the client to the server; with ``--reverse`` the server sends, and rate and loss are of the
-    way back.
+    The direction is from the client to the server; with ``--reverse`` the server sends, and rate
+    and loss are of the way back.
 
     Raises:
         UsageError: iperf3 reported an error, a test over UDP, no round trip in it, or a key that is
             missing or no number: names line and path.
     """
-    before, _ = _before(text)
-    documents = located.parse_all("\n" * before.count("\n") + text[len(before) :], path)
+    before, _ = _split_preamble(text)
+    documents = located_json.parse_all("\n" * before.count("\n") + text[len(before) :], path)
     warnings = [f"text before the report: {line[:60]!r}" for line in before.split("\n") if line][:1]
     tests, failed = [], []
     for document in iperf3_stream.documents(documents):
         if (error := document.get("error")) is not None:
-            failed.append(error.wrong(f"iperf3 says: {error.text()}; run it again"))
+            failed.append(error.error_at(f"iperf3 says: {error.text()}; run it again"))
         else:
             tests.append(_test(document))
     if not tests:
@@ -100,7 +100,7 @@ def read(text: str, path: str) -> list[Series]:
     ]
 
 
-def _series(path: str, tests: Sequence[Test], site: str, warnings: Sequence[str]) -> Series:
+def _series(path: str, tests: Sequence[TestReport], site: str, warnings: Sequence[str]) -> Series:
     draft = Draft(path, "iperf3 --json", Probe.TCP, b=site)
     draft.unit = "microseconds, as the format has them"
     draft.assumed.append("tcpi_rtt, TCP's smoothed round trip, is the link's")
@@ -110,7 +110,7 @@ def _series(path: str, tests: Sequence[Test], site: str, warnings: Sequence[str]
         for ms, line in test.rtts:
             draft.add(ms, line)
         runs.append(len(test.rtts))
-        _say(test, draft)
+        _note_results(test, draft)
     draft.understood.append(
         f"round trips are TCP's smoothed ones, {len(draft.rtt_ms)} readings under load"
     )
@@ -135,7 +135,7 @@ def _mean(rates: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _say(test: Test, draft: Draft) -> None:
+def _note_results(test: TestReport, draft: Draft) -> None:
     for rate, way in ((test.mbit_per_s, "from"), (test.back_mbit_per_s, "to")):
         if rate is not None:
             draft.understood.append(
@@ -156,13 +156,13 @@ def _say(test: Test, draft: Draft) -> None:
         draft.understood.append("the server sent: its round trips, from --get-server-output")
 
 
-def _test(report: Node) -> Test:
+def _test(report: JsonValue) -> TestReport:
     """Read one report."""
     start, end = report["start"], report["end"]
     test = start["test_start"]
     protocol = test["protocol"].text()
     if protocol != "TCP":
-        raise test.wrong(f"a test over {protocol} has no round trips: run iperf3 without -u")
+        raise test.error_at(f"a test over {protocol} has no round trips: run iperf3 without -u")
     reverse = _flag(test, "reverse")
     rtts = _round_trips(report)
     server = report.get("server_output_json")
@@ -170,7 +170,7 @@ def _test(report: Node) -> Test:
     if not rtts and server is not None:
         rtts = _round_trips(server)
     if not rtts:
-        raise report["intervals"].wrong(
+        raise report["intervals"].error_at(
             "no interval has the sender's rtt: it is on Linux that iperf3 knows it, and in the "
             "report of the sender (with --reverse: the server's, --get-server-output)"
         )
@@ -182,14 +182,14 @@ def _test(report: Node) -> Test:
     elif bidirectional:
         # Of doubled names the first are of what the report's own side sends.
         by_other = start.get("accepted_connection") is not None
-        swapped = by_other and not end.every("sum_received_bidir_reverse")
+        swapped = by_other and not end.get_all("sum_received_bidir_reverse")
         there, back = (other, there) if swapped else (there, other)
-    sums = end.every("sum_sent")
+    sums = end.get_all("sum_sent")
     bytes_sent = _total(sums[0], "bytes") if sums else 0.0
     if not bytes_sent:
-        bytes_sent = _of_intervals(report, "bytes")
+        bytes_sent = _sum_of_intervals(report, "bytes")
     mss = start.get("tcp_mss_default")
-    return Test(
+    return TestReport(
         report,
         _host(start),
         rtts,
@@ -202,7 +202,7 @@ def _test(report: Node) -> Test:
     )
 
 
-def _round_trips(report: Node) -> list[tuple[float, int]]:
+def _round_trips(report: JsonValue) -> list[tuple[float, int]]:
     found = []
     for interval in report["intervals"].items():
         for stream in interval["streams"].items():
@@ -213,20 +213,20 @@ def _round_trips(report: Node) -> list[tuple[float, int]]:
     return found
 
 
-def _rate(end: Node, name: str, way: int) -> float | None:
+def _rate(end: JsonValue, name: str, way: int) -> float | None:
     """Return Mbit/s of the client's sending (0), or of the server's beside it (1)."""
-    sums = end.every(name)
-    reverse = end.every(f"{name}_bidir_reverse")
+    sums = end.get_all(name)
+    reverse = end.get_all(f"{name}_bidir_reverse")
     if way and not reverse and len(sums) < 2:
         return None
     found = (reverse[0] if reverse else sums[1]) if way else (sums or [end[name]])[0]
     mbit = found["bits_per_second"].number() / 1e6
     if not 0 < mbit < math.inf:
-        raise found.wrong("nothing was received: run the test again")
+        raise found.error_at("nothing was received: run the test again")
     return mbit
 
 
-def _total(node: Node, name: str) -> float:
+def _total(node: JsonValue, name: str) -> float:
     found = node.get(name)
     value = 0.0 if found is None else found.number()
     if not 0 <= value < math.inf:
@@ -234,13 +234,13 @@ def _total(node: Node, name: str) -> float:
     return value
 
 
-def _of_intervals(report: Node, name: str) -> float:
+def _sum_of_intervals(report: JsonValue, name: str) -> float:
     """Return what all streams sent, from the intervals."""
     streams = [s for interval in report["intervals"].items() for s in interval["streams"].items()]
     return sum(_total(stream, name) for stream in streams if stream.get("rtt") is not None)
 
 
-def _host(start: Node) -> str:
+def _host(start: JsonValue) -> str:
     about = start.get("connecting_to")
     if about is not None and (host := about.get("host")) is not None:
         return host.text()
@@ -250,6 +250,6 @@ def _host(start: Node) -> str:
     return ""
 
 
-def _flag(node: Node, name: str) -> bool:
+def _flag(node: JsonValue, name: str) -> bool:
     found = node.get(name)
     return found is not None and bool(found.value)

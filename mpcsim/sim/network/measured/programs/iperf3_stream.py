@@ -1,4 +1,4 @@
-"""``iperf3 --json-stream``: an event a line, put together to the document of ``--json``.
+"""Reader of ``iperf3 --json-stream``: one event a line, joined to the document of ``--json``.
 
     {"event": "start", "data": {...}}
     {"event": "interval", "data": {"streams": [...], "sum": {...}}}
@@ -16,22 +16,22 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from mpcsim.sim.network.measured.located import Entry, Node
+from mpcsim.sim.network.measured.located_json import JsonValue, LocatedObject
 
 
-def recognises(text: str) -> bool:
-    """Whether it has an event that begins a test."""
+def can_read(text: str) -> bool:
+    """Return whether the text has an event that begins a test."""
     return re.search(r'"event"\s*:\s*"(start|error)"', text[:4000]) is not None
 
 
-def documents(found: Sequence[Node]) -> list[Node]:
-    """Return the reports of a file: documents as they are, events put together.
+def documents(found: Sequence[JsonValue]) -> list[JsonValue]:
+    """Return the reports of a file: documents as they are, events joined.
 
     Raises:
         UsageError: an event without data, or before the test begins: names line and path.
     """
-    reports: list[Node] = []
-    streamed: Entry | None = None
+    reports: list[JsonValue] = []
+    streamed: LocatedObject | None = None
     for each in found:
         event = each.get("event")
         if event is None:
@@ -43,9 +43,11 @@ def documents(found: Sequence[Node]) -> list[Node]:
         name, data = event.text(), each["data"].value
         if name == "start" or streamed is None:
             if name not in ("start", "error"):
-                raise each.wrong(f"event {name!r} before one that begins a test: is the text cut?")
-            streamed = _entry({"intervals": []}, each.line)
-            reports.append(Node(streamed, each.file, "", each.line))
+                raise each.error_at(
+                    f"event {name!r} before one that begins a test: is the text cut?"
+                )
+            streamed = _located_object({"intervals": []}, each.line)
+            reports.append(JsonValue(streamed, each.file, "", each.line))
         if name == "interval":
             streamed["intervals"].append(data)
         else:
@@ -53,11 +55,11 @@ def documents(found: Sequence[Node]) -> list[Node]:
     return reports
 
 
-def _same_start(streamed: Node, document: Node) -> bool:
+def _same_start(streamed: JsonValue, document: JsonValue) -> bool:
     return bool(streamed.value.get("start") == document.value.get("start"))
 
 
-def _entry(members: dict[str, Any], line: int) -> Entry:
-    entry = Entry(members)
+def _located_object(members: dict[str, Any], line: int) -> LocatedObject:
+    entry = LocatedObject(members)
     entry.line, entry.doubled = line, {}
     return entry

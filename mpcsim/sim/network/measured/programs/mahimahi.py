@@ -1,7 +1,7 @@
-"""Link traces and logs of mahimahi: a rate over time, which no link here has; they are refused.
+"""Refusal of mahimahi's link traces and logs: a rate over time, which links here do not have.
 
-A trace has a whole number of milliseconds a line, which never falls: each is an opportunity to
-deliver 1500 bytes; at the end it begins anew. It has no round trips in it.
+A trace has a whole number of milliseconds a line, in ascending order: each is an opportunity to
+deliver 1500 bytes; at its end it repeats. It has no round trips.
 
 Source: mahimahi (``man/mm-link.1``; ``src/frontend/link_queue.cc``).
 """
@@ -16,12 +16,12 @@ from mpcsim.errors import UsageError
 from mpcsim.sim.network.measured.series import Series
 
 FEWEST: Final = 6
-"""Lines: fewer may be anything."""
+"""Least number of lines to recognise a trace."""
 BITS: Final = 1500 * 8
 
 
-def recognises(text: str) -> bool:
-    """Whether it is a trace, or a log of mm-link."""
+def can_read(text: str) -> bool:
+    """Return whether the text is a trace, or a log of mm-link."""
     if text.startswith("# mahimahi mm-link"):
         return True
     lines = text.split()
@@ -32,14 +32,14 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, path: str) -> list[Series]:
-    """Refuse it.
+    """Refuse the file.
 
     Raises:
         UsageError: always: names the trace's mean rate.
     """
     if text.startswith("#"):
         raise UsageError(f"{path}, line 1: a log of mahimahi's mm-link: it has no round trips")
-    if not recognises(text):
+    if not can_read(text):
         raise UsageError(f"{path}: no link trace of mahimahi: whole numbers that never fall")
     lines = text.split()
     mbit = len(lines) * BITS / max(int(lines[-1]), 1) / 1000

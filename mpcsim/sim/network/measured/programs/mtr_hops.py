@@ -1,4 +1,4 @@
-"""Hops of mtr's reports: whether the target was reached, and the summary of its round trips.
+"""Hops of mtr's reports: check that the target was reached, and the summary of its round trips.
 
 mtr ends its list with the target once that answers. While it does not, the list goes on: a hop
 without an answer (``???``) stands behind the last router that answered (``net_max`` in mtr 0.95,
@@ -25,14 +25,14 @@ from mpcsim.sim.network.measured.series import (
 from mpcsim.sim.rich_display import counted
 
 MOST_HOPS: Final = 30
-"""mtr's bound, if none is given (``--max-ttl``)."""
+"""Default of mtr's bound (``--max-ttl``)."""
 
-Wrong = Callable[[int, str], UsageError]
-"""Makes the error of a line."""
+LineError = Callable[[int, str], UsageError]
+"""Function that makes the error of a line."""
 
 
 class Hop(NamedTuple):
-    """Line of a report. Times are milliseconds."""
+    """Hop in a report; times are milliseconds."""
 
     number: int
     host: str
@@ -47,10 +47,10 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """Run of mtr."""
+    """Report of one run of mtr."""
 
     target: str
-    """Host that was asked for; empty: the report does not say."""
+    """Host that was traced; empty if the report does not say."""
     hops: Sequence[Hop]
     line: int
 
@@ -60,11 +60,11 @@ class Report:
 
     @property
     def site(self) -> str:
-        """The target's name."""
+        """Name of the target."""
         return self.target or self.last.host
 
 
-def series_of(form: str, reports: Sequence[Report], wrong: Wrong) -> list[Series]:
+def series_of(form: str, reports: Sequence[Report], error_at: LineError) -> list[Series]:
     """Return the round trips to every target; those of several runs to one together.
 
     Raises:
@@ -76,17 +76,17 @@ def series_of(form: str, reports: Sequence[Report], wrong: Wrong) -> list[Series
             form,
             [report for report in reports if report.site == target],
             GATEWAY_SITE if len(targets) == 1 else target,
-            wrong,
+            error_at,
         )
         for target in targets
     ]
 
 
-def _series(form: str, reports: Sequence[Report], site: str, wrong: Wrong) -> Series:
+def _series(form: str, reports: Sequence[Report], site: str, error_at: LineError) -> Series:
     parts, sent, lost = [], 0, 0
     for report in reports:
-        _check_reached(report, wrong)
-        part, gone = _summary(report.last, wrong)
+        _check_reached(report, error_at)
+        part, gone = _summary(report.last, error_at)
         parts.append(part)
         sent, lost = sent + report.last.sent, lost + gone
     last = reports[-1].last
@@ -126,30 +126,30 @@ def _series(form: str, reports: Sequence[Report], site: str, wrong: Wrong) -> Se
     )
 
 
-def _check_reached(report: Report, wrong: Wrong) -> None:
+def _check_reached(report: Report, error_at: LineError) -> None:
     last, target = report.last, report.target
     answered = [hop for hop in report.hops if hop.lost_percent < 100 and hop.worst > 0]
     remedy = "; measure with mtr --tcp --port 443, or with hping3"
     if last not in answered:
         nearest = f"; the last that answered is hop {answered[-1].number}, {answered[-1].host}, a "
         nearest += "router on the way"
-        raise wrong(
+        raise error_at(
             last.line,
             f"the target {target or '(last hop)'} never answered: there is no round trip to it"
             + nearest * bool(answered)
             + remedy,
         )
     if last.host.startswith("("):
-        raise wrong(last.line, f"the trace ends with an error, {last.host}{remedy}")
+        raise error_at(last.line, f"the trace ends with an error, {last.host}{remedy}")
     strange = target and target != last.host and last.host != "???"
-    if strange and (_differ(target, last.host) or last.number >= MOST_HOPS):
-        raise wrong(
+    if strange and (_are_different_addresses(target, last.host) or last.number >= MOST_HOPS):
+        raise error_at(
             last.line,
             f"the last hop, {last.host}, is not the target, {target}, which never answered{remedy}",
         )
 
 
-def _differ(target: str, host: str) -> bool:
+def _are_different_addresses(target: str, host: str) -> bool:
     """Return whether both are addresses, and not the same one."""
     try:
         return ipaddress.ip_address(target) != ipaddress.ip_address(host)
@@ -157,15 +157,15 @@ def _differ(target: str, host: str) -> bool:
         return False
 
 
-def _summary(hop: Hop, wrong: Wrong) -> tuple[Summary, int]:
+def _summary(hop: Hop, error_at: LineError) -> tuple[Summary, int]:
     """Return the summary of a hop, and how many probes it lost."""
     percent, sent = hop.lost_percent, hop.sent
     if not 0 <= percent <= 100 or sent < 0:
-        raise wrong(hop.line, f"Loss% is {percent:g} of {sent:g} probes")
+        raise error_at(hop.line, f"Loss% is {percent:g} of {sent:g} probes")
     std = 0.0 if hop.std is None else hop.std
     fits = 0 < hop.best <= hop.mean <= hop.worst
     if not fits or not std >= 0 or hop.worst > LONGEST_MS:
-        raise wrong(
+        raise error_at(
             hop.line,
             f"Best {hop.best:g}, Avg {hop.mean:g}, Wrst {hop.worst:g} and StDev {std:g} ms do not "
             "fit each other, or are not in milliseconds",

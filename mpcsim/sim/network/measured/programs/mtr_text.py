@@ -1,4 +1,4 @@
-"""Output of mtr other than JSON: ``--report``, ``--csv`` and ``--raw``.
+"""Readers of mtr's output other than JSON: ``--report``, ``--csv`` and ``--raw``.
 
 What it looks like::
 
@@ -30,7 +30,7 @@ from itertools import groupby
 from typing import Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured.programs.mtr_hops import Hop, Report, Wrong, series_of
+from mpcsim.sim.network.measured.programs.mtr_hops import Hop, LineError, Report, series_of
 from mpcsim.sim.network.measured.series import GATEWAY_SITE, Draft, Probe, Series
 
 _HEAD: Final = re.compile(r"HOST: (?P<me>.*?)\s+(?P<names>(?:\S+\s+)*Loss%(?:\s+\S+)*)\s*$")
@@ -42,31 +42,31 @@ _RAW: Final = re.compile(r"(?P<kind>[xhdpm]) (?P<hop>\d+) (?P<rest>\S.*)")
 TIMES: Final = ("Best", "Avg", "Wrst")
 
 
-def recognises_report(text: str) -> bool:
-    """Whether it has the headings of a report."""
+def can_read_report(text: str) -> bool:
+    """Return whether the text has the headings of a report."""
     return any(_HEAD.match(line) for line in text.splitlines())
 
 
-def recognises_csv(text: str) -> bool:
-    """Whether it has the headings of the CSV, or its lines."""
+def can_read_csv(text: str) -> bool:
+    """Return whether the text has the headings of the CSV, or its lines."""
     return bool(_CSV.search(text) or re.search(r"^MTR\.\d[\w.]*[,;]\d+[,;]", text, re.MULTILINE))
 
 
-def recognises_raw(text: str) -> bool:
-    """Whether its first lines are probes, addresses and answers."""
+def can_read_raw(text: str) -> bool:
+    """Return whether the first lines are probes, addresses and answers."""
     lines = [line for line in text.splitlines() if line.strip()][:20]
     kinds = {line[0] for line in lines}
     return bool(lines) and all(_RAW.match(line) for line in lines) and "h" in kinds
 
 
 def read_report(text: str, path: str) -> list[Series]:
-    """The summary of the last hop of every report.
+    """Return the summary of the last hop of every report.
 
     Raises:
         UsageError: the target was not reached, a column is missing, a number is none.
     """
 
-    def wrong(line: int, what: str) -> UsageError:
+    def error_at(line: int, what: str) -> UsageError:
         return UsageError(f"{path}, line {line}: {what} (read as mtr --report)")
 
     reports: list[Report] = []
@@ -81,16 +81,16 @@ def read_report(text: str, path: str) -> list[Series]:
             if len(values) > len(names):  # digits at the end of the host's name or of its AS
                 values = values[-len(names) :]
             if len(values) != len(names):
-                raise wrong(number, f"{len(values)} numbers under {len(names)} headings")
+                raise error_at(number, f"{len(values)} numbers under {len(names)} headings")
             cells = dict(zip(names, values, strict=True))
-            hops.append(_hop(int(found["number"]), found["host"], cells, number, wrong))
+            hops.append(_hop(int(found["number"]), found["host"], cells, number, error_at))
     for report in reports:
         if not report.hops:
-            raise wrong(report.line, "no hop under the headings")
-    return series_of("mtr --report", reports, wrong)
+            raise error_at(report.line, "no hop under the headings")
+    return series_of("mtr --report", reports, error_at)
 
 
-def _hop(number: int, host: str, cells: Mapping[str, str], line: int, wrong: Wrong) -> Hop:
+def _hop(number: int, host: str, cells: Mapping[str, str], line: int, error_at: LineError) -> Hop:
     def value(name: str) -> float:
         try:
             return float(cells[name].rstrip("%"))
@@ -99,7 +99,7 @@ def _hop(number: int, host: str, cells: Mapping[str, str], line: int, wrong: Wro
             error = f"column {name} is missing (there are {have}): leave --order as it is"
         except ValueError:
             error = f"{name} is {cells[name]!r}, not a number"
-        raise wrong(line, error)
+        raise error_at(line, error)
 
     best, mean, worst = map(value, TIMES)
     std = value("StDev") if "StDev" in cells else None
@@ -107,13 +107,13 @@ def _hop(number: int, host: str, cells: Mapping[str, str], line: int, wrong: Wro
 
 
 def read_csv(text: str, path: str) -> list[Series]:
-    """The summary of the last hop, for every target and start.
+    """Return the summary of the last hop, for every target and start.
 
     Raises:
         UsageError: no headings, the target was not reached, a number is none.
     """
 
-    def wrong(line: int, what: str) -> UsageError:
+    def error_at(line: int, what: str) -> UsageError:
         return UsageError(f"{path}, line {line}: {what} (read as mtr --csv)")
 
     names: list[str] = []
@@ -127,13 +127,13 @@ def read_csv(text: str, path: str) -> list[Series]:
             names = [cell.strip() for cell in cells]
             continue
         if not names:
-            raise wrong(line, "there are no headings above it: run mtr 0.87 or later with --csv")
+            raise error_at(line, "there are no headings above it: run mtr 0.87 or later with --csv")
         row = dict(zip(names, cells, strict=False))
         try:
             number, at = int(row["Hop"]), (row["Host"], row["Start_Time"])
         except (KeyError, ValueError):
-            raise wrong(line, "Hop, Host or Start_Time is missing") from None
-        runs.append((at, _hop(number, row.get("Ip", ""), row, line, wrong)))
+            raise error_at(line, "Hop, Host or Start_Time is missing") from None
+        runs.append((at, _hop(number, row.get("Ip", ""), row, line, error_at)))
     reports = []
     for (host, _), found in groupby(runs, key=lambda each: each[0]):
         hops = [hop for _, hop in found]
@@ -141,12 +141,12 @@ def read_csv(text: str, path: str) -> list[Series]:
         first = [hop for at, hop in enumerate(hops) if not at or hop.number != hops[at - 1].number]
         reports.append(Report(host, first, first[0].line))
     if not reports:
-        raise wrong(1, "no hop under the headings")
-    return series_of("mtr --csv", reports, wrong)
+        raise error_at(1, "no hop under the headings")
+    return series_of("mtr --csv", reports, error_at)
 
 
 def read_raw(text: str, path: str) -> list[Series]:
-    """The answers of the target: the first hop with the address of the last one that answered.
+    """Return the target's answers: the first hop with the address of the last that answered.
 
     Raises:
         UsageError: the target was not reached: mtr goes on probing beyond the last that answered.
@@ -161,27 +161,29 @@ def read_raw(text: str, path: str) -> list[Series]:
             continue
         found = _RAW.match(line)
         if found is None:
-            raise draft.wrong(number, f"{line.strip()!r} is not as mtr --raw writes it")
+            raise draft.error_at(number, f"{line.strip()!r} is not as mtr --raw writes it")
         hop, words = int(found["hop"]), found["rest"].split()
         if found["kind"] == "h":
             if hop in addresses and hop == 0 and 0 in answers and len(answers) > 1:
                 known = addresses[hop] == words[0]
                 if not known:
-                    raise draft.wrong(number, "another first hop: are these several runs? Read one")
+                    raise draft.error_at(
+                        number, "another first hop: are these several runs? Read one"
+                    )
             addresses[hop] = words[0]
         elif found["kind"] == "x":
             sent.setdefault(hop, {})[words[-1]] = number
         elif found["kind"] == "p":
             if not words[0].isdigit():
-                raise draft.wrong(number, f"{words[0]!r} is no number of microseconds")
+                raise draft.error_at(number, f"{words[0]!r} is no number of microseconds")
             answers.setdefault(hop, []).append((int(words[0]), number))
     if not answers:
-        raise draft.wrong(1, "no hop answered: there is no round trip")
+        raise draft.error_at(1, "no hop answered: there is no round trip")
     last = max(answers)
     target = min(hop for hop in answers if addresses.get(hop) == addresses.get(last))
     beyond, rounds = len(sent.get(last + 1, {})), len(sent.get(target, {}))
     if rounds >= 3 and beyond > rounds / 2:
-        raise draft.wrong(
+        raise draft.error_at(
             answers[last][-1][1],
             f"the target never answered: beyond hop {last + 1}, {addresses.get(last, '???')}, mtr "
             "goes on probing, so that is a router on the way; measure with mtr --tcp, or hping3",

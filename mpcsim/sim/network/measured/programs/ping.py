@@ -1,5 +1,6 @@
-"""The text that ``ping`` prints on Unix: Linux (iputils, BusyBox), BSD, macOS and Solaris; with the
-times of ``-D``, and in any language.
+"""Reader of the text that ``ping`` prints on Unix, in any language.
+
+It knows Linux (iputils, BusyBox), BSD, macOS and Solaris, and the times of ``-D``.
 
 What it looks like::
 
@@ -48,8 +49,8 @@ _STATISTICS: Final = re.compile(
 _UNITS: Final = {"us": 1e-3, "µs": 1e-3, "usec": 1e-3, "s": 1e3, "sec": 1e3}
 
 
-def recognises(text: str) -> bool:
-    """Whether it begins as ping does, or has replies or statistics as ping shows them."""
+def can_read(text: str) -> bool:
+    """Return whether the text begins as ping's, or has replies or statistics as ping's."""
     lines = text.splitlines()
     return (
         any(_HEAD.match(line) for line in lines[:50])
@@ -63,7 +64,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, path: str) -> list[Series]:
-    """The round trips of the replies, or the statistics of a quiet ping.
+    """Return the round trips of the replies, or the statistics of a quiet ping.
 
     A probe is lost if nothing answers its number: ``icmp_seq`` that are left out count, and those
     of ping's own count at the end. Replies that come twice count once. Every header, and every
@@ -72,20 +73,20 @@ def read(text: str, path: str) -> list[Series]:
     Raises:
         UsageError: a time that is none, or no reply at all: names the line.
     """
-    runs = ProbeRuns(path, f"ping ({_program(text)})", Probe.ICMP)
+    runs = ProbeRuns(path, f"ping ({_ping_program(text)})", Probe.ICMP)
     runs.needs_statistics = "ping"
     runs.assumed = ["a number of icmp_seq without a reply is a probe that got lost"]
     run: Run | None = None
     ended = False
     for number, line in enumerate(text.splitlines(), 1):
         if _HEAD.match(line) is not None:
-            run, ended = runs.begin(_target(line), number), False
+            run, ended = runs.begin_run(_target(line), number), False
         elif (found := _REPLY.match(line)) is not None and (
             _time(found["rest"]) or re.search(r"\btime\s*[=<]", found["rest"])
         ):
-            host = _bare(found["host"])
+            host = _host_name(found["host"])
             if run is None or ended or (run.line == 0 and run.host != host):
-                run, ended = runs.begin(host, number), False
+                run, ended = runs.begin_run(host, number), False
                 run.line = 0
             ms = _ms(found, runs, number)
             at = float(found["at"]) if found["at"] else None
@@ -93,26 +94,26 @@ def read(text: str, path: str) -> list[Series]:
             run.replies.append(Reply(int(found["seq"]), ms, number, at, mark))
         elif (found := _END.match(line)) is not None:
             ended = True
-            run = run or runs.begin(found["host"], number)
+            run = run or runs.begin_run(found["host"], number)
         elif ended and run is not None and (found := _SENT.match(line)) is not None:
             run.sent, run.received = int(found["sent"]), int(found["got"])
         elif run is not None and (found := _STATISTICS.match(line)) is not None:
             if run.sent is None and not run.replies:
-                raise runs.wrong(number, f"{line.strip()!r} without a count of probes above it")
+                raise runs.error_at(number, f"{line.strip()!r} without a count of probes above it")
             run.summary, run.summary_line = _summary(found), number
             ended = True
         elif (found := _NONE.match(line) or _REFUSED.match(line)) is not None:
             if run is None or ended:
-                run, ended = runs.begin("", number), False
+                run, ended = runs.begin_run("", number), False
             run.replies.append(Reply(int(found["seq"]), None, number))
             if "what" in found.groupdict():
                 run.warnings.append(f"line {number}: {found['host']}: {found['what'].strip()}")
         elif "bytes from" in line and re.search(r"time\s*[=<]", line):
-            raise runs.wrong(number, f"{line.strip()!r} is not as ping writes it")
+            raise runs.error_at(number, f"{line.strip()!r} is not as ping writes it")
     return runs.series()
 
 
-def _program(text: str) -> str:
+def _ping_program(text: str) -> str:
     """Return whose ping it is, by what only one of them writes."""
     if "PING Statistics" in text or re.search(r"icmp_seq=\d+\. ", text):
         return "Solaris"
@@ -131,7 +132,7 @@ def _target(head: str) -> str:
     return re.split(r" ?\(|: | ", head.partition(" ")[2].strip())[0]
 
 
-def _bare(host: str) -> str:
+def _host_name(host: str) -> str:
     """Return a host's name without the address behind it and what ends the word."""
     return host.partition(" (")[0].strip().rstrip(":,")
 
@@ -148,7 +149,7 @@ def _ms(found: re.Match[str], runs: ProbeRuns, number: int) -> float:
     try:
         value = float(text.replace(",", "."))
     except ValueError:
-        raise runs.wrong(number, f"time={text} is not a number") from None
+        raise runs.error_at(number, f"time={text} is not a number") from None
     return value * _UNITS.get((time and time["unit"]) or "ms", 1.0)
 
 

@@ -1,4 +1,4 @@
-"""Runs of a program that sends probes one after the other: which answers belong together.
+"""Division of a probing program's answers into runs, and a ``Series`` for each host.
 
 A file may hold several runs, and of several hosts: headers or sequence numbers begin anew. Every
 reader of such a program (ping, fping, hping3, tcpping) hands over what it finds, in the order of
@@ -28,7 +28,7 @@ from mpcsim.sim.network.measured.series import (
     Probe,
     Series,
     Summary,
-    in_lines,
+    format_lines,
 )
 from mpcsim.sim.rich_display import counted
 
@@ -46,7 +46,7 @@ class Reply(NamedTuple):
     seq: int | None
     """Number of the probe, if the program shows one."""
     ms: float | None
-    """None: the file says that nothing came."""
+    """Round trip; None: the file says that there was no answer."""
     line: int
     at_s: float | None = None
     is_duplicate: bool = False
@@ -55,7 +55,7 @@ class Reply(NamedTuple):
 
 @dataclass
 class Run:
-    """Run of the program to one host."""
+    """Run of a program to one host."""
 
     host: str
     line: int
@@ -70,13 +70,12 @@ class Run:
     warnings: list[str] = field(default_factory=list)
 
     def split(self) -> list[Run]:
-        """Return the runs that follow each other in it; the program's own count is the last
-        one's."""
+        """Return the runs that this one consists of; the program's count is the last one's."""
         if not self.replies or any(each.seq is None for each in self.replies):
             return [self]
-        if self.received == len(_answers(self)):
+        if self.received == len(_first_answers(self)):
             return [self]
-        parts = [Run(self.host, self.line, part) for part in _divided(self.replies)]
+        parts = [Run(self.host, self.line, part) for part in _split_replies(self.replies)]
         last = parts[-1]
         last.sent, last.received = self.sent, self.received
         last.summary, last.summary_line = self.summary, self.summary_line
@@ -97,17 +96,17 @@ class ProbeRuns:
     unit: str = "milliseconds, as the lines say"
     assumed: list[str] = field(default_factory=list)
     needs_statistics: str = ""
-    """Program whose statistics should end each run; empty: they need not."""
+    """Name of the program if its statistics should end each run; empty if not."""
     rounding_ms: float = 0.05
     """Rounding of the program's own mean."""
 
-    def begin(self, host: str, line: int) -> Run:
+    def begin_run(self, host: str, line: int) -> Run:
         """Begin a run at its header."""
         self.runs.append(Run(host, line))
         return self.runs[-1]
 
-    def wrong(self, line: int, what: str) -> UsageError:
-        """Return an error in a line, and how much was understood before it."""
+    def error_at(self, line: int, what: str) -> UsageError:
+        """Return an error in a line, with the number of round trips before it."""
         before = sum(each.ms is not None for run in self.runs for each in run.replies)
         so_far = counted(before, "round trip")
         return UsageError(
@@ -115,7 +114,7 @@ class ProbeRuns:
         )
 
     def series(self) -> list[Series]:
-        """Return the round trips to every host that answered, those of its runs in their order.
+        """Return the round trips to every host that answered, run by run.
 
         Raises:
             UsageError: no host answered, a time cannot be.
@@ -125,13 +124,13 @@ class ProbeRuns:
         made, silent = [], []
         for host in hosts:
             own = [part for part in parts if part.host == host]
-            answered = any(_answers(part) or part.summary is not None for part in own)
+            answered = any(_first_answers(part) or part.summary is not None for part in own)
             if answered:
                 made.append(self._series_of(own, GATEWAY_SITE if len(hosts) == 1 else host))
             else:
                 silent.append(own)
         if not made:
-            raise self._nothing(parts)
+            raise self._no_round_trip(parts)
         for own in silent:
             made[0] = replace(
                 made[0],
@@ -139,15 +138,15 @@ class ProbeRuns:
             )
         return made
 
-    def _nothing(self, parts: Sequence[Run]) -> UsageError:
-        unanswered = sum(max(len(_lost(part)), part.sent or 0) for part in parts)
+    def _no_round_trip(self, parts: Sequence[Run]) -> UsageError:
+        unanswered = sum(max(len(_lost_probes(part)), part.sent or 0) for part in parts)
         what = f"; {counted(unanswered, 'probe')} without an answer" * bool(unanswered)
         return UsageError(
             f"{self.path}: read as {self.format}, but there is no round trip in it{what}"
         )
 
     def _series_of(self, parts: Sequence[Run], site: str) -> Series:
-        listed = [part for part in parts if _answers(part)]
+        listed = [part for part in parts if _first_answers(part)]
         if not listed:
             return self._from_statistics(
                 [part for part in parts if part.summary is not None or part.sent], site
@@ -163,7 +162,7 @@ class ProbeRuns:
                     "its round trips are left out"
                 )
                 continue
-            answers = _answers(part)
+            answers = _first_answers(part)
             before = len(draft.rtt_ms)
             for reply in answers:
                 draft.add(reply.ms or 0.0, reply.line, reply.at_s)
@@ -179,7 +178,7 @@ class ProbeRuns:
 
     def _counts(self, part: Run, answered: int, draft: Draft) -> tuple[int, int]:
         """Return how many probes were sent and how many got lost."""
-        lost = _lost(part)
+        lost = _lost_probes(part)
         if part.sent is None:
             if self.needs_statistics:
                 draft.warnings.append(
@@ -187,7 +186,7 @@ class ProbeRuns:
                     "whole"
                 )
             if lost:
-                draft.understood.append(_holes(lost))
+                draft.understood.append(_describe_losses(lost))
             return answered + len(lost), len(lost)
         received = answered if part.received is None else part.received
         if part.received is not None and part.received != answered:
@@ -197,7 +196,7 @@ class ProbeRuns:
                 "text: its count holds for what got lost"
             )
         elif lost:
-            draft.understood.append(_holes(lost))
+            draft.understood.append(_describe_losses(lost))
         numbered = sum(each.ms is not None for each in part.replies)
         if part.summary is not None and part.received == answered == numbered:
             self._compare(part, draft)
@@ -205,10 +204,10 @@ class ProbeRuns:
         return sent, sent - received
 
     def _compare(self, part: Run, draft: Draft) -> None:
-        """Point out that the lines are not what the program's own mean is of."""
+        """Warn if the program's own mean differs from that of the lines."""
         own = part.summary
-        mean = fmean(each.ms or 0.0 for each in _answers(part))
-        whole = all((each.ms or 0.0).is_integer() for each in _answers(part))
+        mean = fmean(each.ms or 0.0 for each in _first_answers(part))
+        whole = all((each.ms or 0.0).is_integer() for each in _first_answers(part))
         rounding = max(self.rounding_ms, 1.0 if whole else 0.0)
         if own is not None and abs(own.mean_ms - mean) > MEANS_DIFFER * mean + rounding:
             draft.warnings.append(
@@ -217,7 +216,7 @@ class ProbeRuns:
             )
 
     def _from_statistics(self, parts: Sequence[Run], site: str) -> Series:
-        """Return the series of runs that print no single round trip."""
+        """Return the series of runs that list no single round trips."""
         found = []
         for part in parts:
             own = part.summary
@@ -225,7 +224,7 @@ class ProbeRuns:
                 continue
             fits = 0 <= own.least_ms <= own.mean_ms <= own.most_ms and own.most_ms > 0
             if not fits or own.std_ms < 0 or own.most_ms > LONGEST_MS:
-                raise self.wrong(
+                raise self.error_at(
                     part.summary_line,
                     f"minimum {own.least_ms:g}, mean {own.mean_ms:g} and maximum {own.most_ms:g} "
                     "ms do not fit each other",
@@ -267,7 +266,7 @@ class ProbeRuns:
         )
 
 
-def _answers(part: Run) -> list[Reply]:
+def _first_answers(part: Run) -> list[Reply]:
     """Return the first answer to each number."""
     seen: set[int] = set()
     found = []
@@ -280,8 +279,8 @@ def _answers(part: Run) -> list[Reply]:
     return found
 
 
-def _lost(part: Run) -> list[int]:
-    """Return the line of every probe without an answer; 0: its number is only left out."""
+def _lost_probes(part: Run) -> list[int]:
+    """Return the line of every probe without an answer; 0 if its number is only missing."""
     answered = {each.seq for each in part.replies if each.ms is not None}
     numbers = [seq for seq in answered if seq is not None]
     silent = {
@@ -294,14 +293,14 @@ def _lost(part: Run) -> list[int]:
     return [silent.get(seq, 0) for seq in sorted(holes | silent.keys())] + unnumbered
 
 
-def _holes(lost: Sequence[int]) -> str:
+def _describe_losses(lost: Sequence[int]) -> str:
     said = [line for line in lost if line]
-    where = f" ({in_lines(said)})" if said else ""
+    where = f" ({format_lines(said)})" if said else ""
     return f"{counted(len(lost), 'probe')} without an answer{where}: lost"
 
 
-class _Numbers:
-    """Sequence numbers of the run that is being read."""
+class _SequenceNumbers:
+    """Sequence numbers of the run that is being read, continued above 65535."""
 
     def __init__(self) -> None:
         self.answered: set[int] = set()
@@ -310,19 +309,19 @@ class _Numbers:
         self.turn = 0
 
     def number(self, seq: int) -> int:
-        """Return the number as it goes on above 65535."""
+        """Return the number, continued above 65535."""
         behind = self.top - (seq + self.turn) > 0x8000
         if behind and self.top % 0x10000 > 0x10000 - NEAR and seq < NEAR:
             self.turn += 0x10000
         return seq + self.turn
 
     def add(self, seq: int, is_answered: bool) -> None:
-        """Note the number."""
+        """Record a number, and whether it was answered."""
         (self.answered if is_answered else self.silent).add(seq)
         self.top = max(self.top, seq)
 
-    def begins_anew(self, seq: int, is_answered: bool, later: Sequence[Reply]) -> bool:
-        """Return whether this number is the first of another run."""
+    def starts_new_run(self, seq: int, is_answered: bool, later: Sequence[Reply]) -> bool:
+        """Return whether this number starts another run."""
         if seq in self.answered:
             return seq < self.top or (is_answered and len(self.answered) == 1)
         if seq >= self.top:
@@ -340,17 +339,17 @@ class _Numbers:
         return len(others) >= 2
 
 
-def _divided(replies: Sequence[Reply]) -> Iterator[list[Reply]]:
-    """Yield the replies of each run, with numbers that go on above 65535."""
+def _split_replies(replies: Sequence[Reply]) -> Iterator[list[Reply]]:
+    """Yield the replies of each run, with numbers continued above 65535."""
     part: list[Reply] = []
-    numbers = _Numbers()
+    numbers = _SequenceNumbers()
     for at, each in enumerate(replies):
         is_answered = each.ms is not None
         seq = numbers.number(each.seq or 0)
         later = replies[at + 1 : at + 2 + max(numbers.top - seq, 0)]
-        if not each.is_duplicate and numbers.begins_anew(seq, is_answered, later):
+        if not each.is_duplicate and numbers.starts_new_run(seq, is_answered, later):
             yield part
-            part, numbers = [], _Numbers()
+            part, numbers = [], _SequenceNumbers()
             seq = each.seq or 0
         part.append(each._replace(seq=seq))
         numbers.add(seq, is_answered)

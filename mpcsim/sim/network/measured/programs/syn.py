@@ -1,4 +1,4 @@
-"""The text of programs that time SYN and SYN-ACK: ``hping3 -S`` and ``tcpping``.
+"""Readers of programs that time SYN and SYN-ACK: ``hping3 -S`` and ``tcpping``.
 
 What they look like::
 
@@ -44,18 +44,18 @@ _TCPPING: Final = re.compile(
 )
 
 
-def recognises_hping3(text: str) -> bool:
-    """Whether it begins with hping's line, or has its replies."""
+def can_read_hping3(text: str) -> bool:
+    """Return whether the text begins with hping3's line, or has its replies."""
     return bool(re.search(r"^HPING \S+ \(|^(DUP! )?len=\d+ ip=\S+ ", text, re.MULTILINE))
 
 
-def recognises_tcpping(text: str) -> bool:
-    """Whether it has tcpping's lines."""
+def can_read_tcpping(text: str) -> bool:
+    """Return whether the text has tcpping's lines."""
     return bool(re.search(r"^seq\s+\d+: (tcp response from|no response)", text, re.MULTILINE))
 
 
 def read_hping3(text: str, path: str) -> list[Series]:
-    """Round trips of the answers; what answers twice counts once. Every header begins a run.
+    """Return the round trips of the answers, duplicates once; every header begins a run.
 
     Raises:
         UsageError: a time that is none, or no answer at all: names the line.
@@ -67,7 +67,7 @@ def read_hping3(text: str, path: str) -> list[Series]:
     ended, is_duplicate, address, refused = False, False, "", 0
     for number, line in enumerate(text.splitlines(), 1):
         if (found := _HPING_HEAD.match(line)) is not None:
-            run, ended = runs.begin(found["host"], number), False
+            run, ended = runs.begin_run(found["host"], number), False
             continue
         if (found := _HPING_SENT.match(line)) is not None and run is not None:
             run.sent, run.received, ended = int(found["sent"]), int(found["got"]), True
@@ -80,9 +80,9 @@ def read_hping3(text: str, path: str) -> list[Series]:
             continue
         answer = (_HPING_ICMP if "icmp_seq=" in line else _HPING_RTT).search(line)
         if answer is None or not address:
-            raise runs.wrong(number, f"{line.strip()!r} is not as hping3 writes it")
+            raise runs.error_at(number, f"{line.strip()!r} is not as hping3 writes it")
         if run is None or ended or (run.line == 0 and run.host != address):
-            run, ended = runs.begin(address, number), False
+            run, ended = runs.begin_run(address, number), False
             run.line = 0
         ms = _number(answer["ms"], runs, number)
         if not is_duplicate:
@@ -97,8 +97,9 @@ def read_hping3(text: str, path: str) -> list[Series]:
 
 
 def read_tcpping(text: str, path: str) -> list[Series]:
-    """Round trips of the answers; ``no response`` is a loss. Numbers that come again are of another
-    run; lines of other hosts, too.
+    """Return the round trips of the answers; ``no response`` is a loss.
+
+    Repeated numbers, and lines of other hosts, belong to another run.
 
     Raises:
         UsageError: a line that is neither, or no answer at all: names the line.
@@ -112,12 +113,12 @@ def read_tcpping(text: str, path: str) -> list[Series]:
             continue
         found = _TCPPING.match(line)
         if found is None:
-            raise runs.wrong(number, f"{line.strip()!r} is not as tcpping writes it")
+            raise runs.error_at(number, f"{line.strip()!r} is not as tcpping writes it")
         seq, host = int(found["seq"]), found["host"]
         if run is None or seq <= last:
-            run = runs.begin(host or "", number)
+            run = runs.begin_run(host or "", number)
         elif host is not None and run.host not in ("", host):
-            run = runs.begin(host, number)
+            run = runs.begin_run(host, number)
         run.host, last = run.host or host or "", seq
         ms = None if found["none"] else _number(found["ms"], runs, number)
         run.replies.append(Reply(seq, ms, number))
@@ -137,4 +138,4 @@ def _number(text: str, runs: ProbeRuns, line: int) -> float:
     try:
         return float(text)
     except ValueError:
-        raise runs.wrong(line, f"{text!r} is not a time") from None
+        raise runs.error_at(line, f"{text!r} is not a time") from None

@@ -1,4 +1,4 @@
-"""The text that ``ping`` prints on Windows, in any language.
+"""Reader of the text that ``ping`` prints on Windows, in any language.
 
 What it looks like; words are translated, so lines are known by their form::
 
@@ -45,11 +45,11 @@ _TIMES: Final = re.compile(
 )
 BELOW_ONE_MS: Final = 0.5
 UNITS: Final = ("", "m", "ms", "msec", "мс", "мсек", "毫秒", "ミリ秒", "밀리초")
-"""Milliseconds, as translations have them."""
+"""Words for milliseconds in ping's translations."""
 
 
-def recognises(text: str) -> bool:
-    """Whether it has replies of that form, or a header and three numbers that add up."""
+def can_read(text: str) -> bool:
+    """Return whether the text has such replies, or a header and three numbers that add up."""
     lines = text.splitlines()
     if any(line.startswith(("PING", "HPING", "---")) or "icmp_seq" in line for line in lines[:200]):
         return False
@@ -59,7 +59,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, path: str) -> list[Series]:
-    """The round trips of the replies; every header begins a run.
+    """Return the round trips of the replies; every header begins a run.
 
     Raises:
         UsageError: no reply at all, a time that cannot be: names the line.
@@ -76,10 +76,10 @@ def read(text: str, path: str) -> list[Series]:
     for number, line in enumerate(text.splitlines(), 1):
         if (found := _reply(line)) is not None:
             if run is None or ended or found["host"] != address:
-                run, ended, errors = runs.begin(found["host"], number), False, 0
+                run, ended, errors = runs.begin_run(found["host"], number), False, 0
             address = found["host"]
             if found["unit"].lower() not in UNITS:
-                raise runs.wrong(
+                raise runs.error_at(
                     number, f"{line.strip()!r}: {found['unit']!r} is no word for milliseconds"
                 )
             ms = float(found["ms"])
@@ -89,7 +89,7 @@ def read(text: str, path: str) -> list[Series]:
             run.replies.append(Reply(None, ms, number))
         elif (found := _HEAD.match(line)) is not None:
             if run is None or not ended or run.replies:
-                run, errors = runs.begin(_name(found), number), 0
+                run, errors = runs.begin_run(_name(found), number), 0
             ended, address = False, found["host"]
         elif (count := _count(line)) is not None and run is not None:
             sent, received, _ = count
@@ -109,7 +109,7 @@ def read(text: str, path: str) -> list[Series]:
                     continue
                 run.replies.append(Reply(None, None, number))
             elif re.search(rf"(?<![\w.:]){_ADDRESS}", line) and "=" in line:
-                raise runs.wrong(number, f"{line.strip()!r} is not as ping writes it on Windows")
+                raise runs.error_at(number, f"{line.strip()!r} is not as ping writes it on Windows")
     for each in runs.runs:
         if each.line in below:
             each.warnings.append(

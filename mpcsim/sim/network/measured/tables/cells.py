@@ -15,7 +15,7 @@ _NOTHING: Final = """
     timedout noresponse noanswer requesttimedout requesttimeout
 """
 LOST: Final = frozenset((*_NOTHING.split(), ""))
-"""Cells, without spaces, in place of a round trip that did not come; -1 is another."""
+"""Cells, without spaces, that stand for a lost probe; -1 is another."""
 _CELL: Final = re.compile(
     r"(?P<number>[-+]?(?:\d[\d.,]*\d|\d|[.,]\d+)(?:[eE][-+]?\d+)?)\s*(?P<unit>[^\W\d_]+)?\.?"
 )
@@ -27,11 +27,11 @@ class Number(NamedTuple):
 
     value: float
     unit: str | None
-    """Name in ``UNITS``, if it stands behind the number."""
+    """Unit behind the number, a name in ``UNITS``; None if there is none."""
 
 
 def is_lost(cell: str) -> bool:
-    """Return whether the cell says that nothing came."""
+    """Return whether the cell stands for a lost probe."""
     plain = cell.strip().lower().rstrip(".!")
     found = number(cell, ".")
     return (
@@ -42,10 +42,10 @@ def is_lost(cell: str) -> bool:
 
 
 def number(cell: str, decimal: str) -> Number | None:
-    """Return the number in a cell, with its unit; None: it is none.
+    """Return the number in a cell, with its unit; None if it is not a number.
 
     Args:
-        decimal: what the column writes before decimals: a point or a comma.
+        decimal: decimal mark of the column: a point or a comma.
     """
     cell = cell.strip().replace("\u2212", "-")
     if cell.lower().lstrip("+-") in ("inf", "infinity"):
@@ -72,7 +72,7 @@ def number(cell: str, decimal: str) -> Number | None:
 
 
 def decimal_of(cells: Iterable[tuple[int, str]], separator: str) -> str:
-    """Return what a column writes before decimals.
+    """Return the decimal mark of a column.
 
     Args:
         cells: with their lines.

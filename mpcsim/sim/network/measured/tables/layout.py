@@ -1,4 +1,4 @@
-"""Columns of a table of round trips: which is which, by whole words of their headings.
+"""Layout of a table of round trips: the meaning of its columns, by words of their headings.
 
 - The ends: ``from`` and ``to``, ``source`` and ``target``, ``client`` and ``server`` ...; or one
   alone (``target``, ``host``, ``dst``).
@@ -6,7 +6,7 @@
   ``rtt_sin``, or ``time,fra,sin``); or ``min_ms``, ``avg_ms``, ``max_ms`` and maybe ``std_ms``.
 - When: ``time``, ``timestamp``, ``date``.
 
-What is none of this is left alone, and said.
+Other columns are ignored, and listed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _QUALIFIERS: Final = {"name", "host", "hostname", "ip", "addr", "address", "regi
     *("city", "node", "zone", "country", "id", "location", "domain", "endpoint")
 }
 _WEAK: Final = _QUALIFIERS - {"id", "country", "zone"}
-"""Words of a heading that is an end only if no other is."""
+"""Words of a heading that names an end only if no other heading does."""
 _WHEN: Final = {"time", "times", "timestamp", "timestamps", "at", "when", "date", "datetime"} | {
     *("epoch", "starttime", "endtime", "start", "utc", "zeit", "datum", "zeitpunkt")
 }
@@ -49,7 +49,7 @@ _NO_TIME: Final = {"count", "loss", "lost", "id", "seq", "size", "bytes", "ttl",
     *("bps", "kbps", "bits", "lat", "lon", "latitude", "longitude", "memory", "score", "mss"),
 }
 _INDEX: Final = {"n", "nr", "no", "number", "id", "index", "seq", "sample", "run", "row", "count"}
-"""Columns that only number the rows."""
+"""Words of columns that only number the rows."""
 _OTHER_TIMES: Final[dict[str, str]] = {
     "starttransfer": "curl's time to the first byte, with the server's time in it",
     "ttfb": "the time to the first byte, with the server's time in it",
@@ -71,7 +71,7 @@ _OTHER_TIMES: Final[dict[str, str]] = {
     "redirect": "curl's time of redirections",
 }
 _PROTOCOLS: Final = {"tcp", "udp", "icmp", "http", "https", "tls", "quic", "v4", "v6"}
-"""Words that are no target's name."""
+"""Words that cannot be a target's name."""
 _LATENCY: Final = {"latency", "latencies", "delay", "delays"}
 
 
@@ -88,7 +88,7 @@ class Statistics(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns of a table, and which is which."""
+    """Columns of a table, and their meanings."""
 
     columns: Sequence[Column]
     times: Sequence[int]
@@ -106,8 +106,8 @@ class Layout:
         return table.rows[self.has_headings :]
 
 
-def choose(table: Table, path: str, column: str | None) -> Layout:
-    """Return which column is which.
+def choose_columns(table: Table, path: str, column: str | None) -> Layout:
+    """Determine the meaning of each column of a table.
 
     Args:
         column: heading of the round trips, where that is not clear.
@@ -123,11 +123,11 @@ def choose(table: Table, path: str, column: str | None) -> Layout:
                 "are the round trips? Write a heading (rtt_ms) above them"
             )
         return Layout([Column(path, "", {})], [0], has_headings=False)
-    return _Choice(table, path).layout(column)
+    return _ColumnChooser(table, path).layout(column)
 
 
-class _Choice:
-    """Headings, and what stands under them."""
+class _ColumnChooser:
+    """Chooser of columns, by headings and the cells under them."""
 
     def __init__(self, table: Table, path: str) -> None:
         self.path = path
@@ -146,14 +146,15 @@ class _Choice:
         self.ends = self._ends()
 
     def layout(self, column: str | None) -> Layout:
-        """Return which column is which."""
+        """Return the meaning of each column."""
         statistics: Statistics | None = None
         targets: Sequence[str] = ()
         if column is not None:
             times = [at for at, each in enumerate(self.columns) if each.name == column]
             if len(times) != 1:
                 raise UsageError(
-                    f"{self.path} has no column {column!r}, or several; it has {self._listed()}"
+                    f"{self.path} has no column {column!r}, or several; it has "
+                    f"{self._list_columns()}"
                 )
         else:
             times, targets, statistics = self._times()
@@ -171,11 +172,11 @@ class _Choice:
     def _times(self) -> tuple[list[int], Sequence[str], Statistics | None]:
         """Return the columns of round trips, their targets if each has one, or statistics."""
         others = [at for at in range(len(self.columns)) if at not in self.ends and self.numeric[at]]
-        plain = [at for at in others if not self.words[at] & self._statistical()]
+        plain = [at for at in others if not self.words[at] & self._statistic_words()]
         by_name: list[Callable[[int], bool]] = [
-            lambda at: self.columns[at].round_trips and not self.words[at] & _NO_TIME,
+            lambda at: self.columns[at].is_round_trip and not self.words[at] & _NO_TIME,
             lambda at: (
-                bool(self.words[at] & _LATENCY or self.columns[at].one_way)
+                bool(self.words[at] & _LATENCY or self.columns[at].is_one_way)
                 and not self.words[at] & _NO_TIME
             ),
         ]
@@ -188,15 +189,15 @@ class _Choice:
             if found:
                 targets = [self._target(at) for at in found]
                 if self.ends == (None, None) and "" not in targets:
-                    return found, self._distinct(found, targets), None
-                raise self._unclear()
+                    return found, self._check_distinct(found, targets), None
+                raise self._unclear_columns()
         alone = [at for at in others if "".join(self.columns[at].words) in UNITS]
         if len(alone) == 1:
             return alone, (), None
-        return self._unnamed(others)
+        return self._columns_by_target(others)
 
-    def _unnamed(self, others: Sequence[int]) -> tuple[list[int], Sequence[str], None]:
-        """Return a column a target, if that is what they are."""
+    def _columns_by_target(self, others: Sequence[int]) -> tuple[list[int], Sequence[str], None]:
+        """Return one column a target, if the headings name targets."""
         values = [
             at
             for at in others
@@ -209,7 +210,7 @@ class _Choice:
         odd = [
             at
             for at in values
-            if self.words[at] & (_NO_TIME | self._statistical() | _OTHER_TIMES.keys())
+            if self.words[at] & (_NO_TIME | self._statistic_words() | _OTHER_TIMES.keys())
         ]
         texts = any(
             not self.numeric[at] and not self.words[at] & _WHEN
@@ -219,12 +220,12 @@ class _Choice:
         if len(values) > 1 and not odd and not texts:
             targets = [self._target(at) for at in values]
             if "" not in targets and self.ends == (None, None):
-                return values, self._distinct(values, targets), None
-        raise self._unclear()
+                return values, self._check_distinct(values, targets), None
+        raise self._unclear_columns()
 
-    def _distinct(self, found: Sequence[int], targets: Sequence[str]) -> Sequence[str]:
+    def _check_distinct(self, found: Sequence[int], targets: Sequence[str]) -> Sequence[str]:
         if len(set(targets)) < len(targets) or _PROTOCOLS & {each.lower() for each in targets}:
-            raise self._unclear()
+            raise self._unclear_columns()
         return targets
 
     def _statistics(self, others: Sequence[int]) -> Statistics | None:
@@ -244,11 +245,11 @@ class _Choice:
         return Statistics(found["least"], found["mean"], found["most"], std, sent, received)
 
     @staticmethod
-    def _statistical() -> set[str]:
+    def _statistic_words() -> set[str]:
         return set().union(*_STATISTICS.values(), _OTHER_STATISTICS)
 
     def _target(self, at: int) -> str:
-        """Return what is left of a heading without words for times and units."""
+        """Return the rest of a heading without words for times and units."""
         drop = ROUND_TRIP | _LATENCY | {"round", "trip", "trips", "time", "to"} | UNITS.keys()
         parts = re.split(r"[\s_()\[\]]+", self.columns[at].name)
         kept = [
@@ -259,29 +260,29 @@ class _Choice:
         return "_".join(kept)
 
     def _ends(self) -> tuple[int | None, int | None]:
-        """Return the columns of the ends, where there are any."""
+        """Return the columns of the two ends; None for an end without a column."""
         found: list[int | None] = []
         for known in (_FROM, _TO):
             named = [at for at, words in enumerate(self.words) if self._is_end(words, known)]
-            found.append(self._one_of(named))
+            found.append(self._distinguishing_column(named))
         weak = [
             at
             for at, words in enumerate(self.words)
             if words and words <= _WEAK and not self.numeric[at]
         ]
         if found[1] is None and weak:
-            found[1] = self._one_of([at for at in weak if at != found[0]])
+            found[1] = self._distinguishing_column([at for at in weak if at != found[0]])
         return found[0], found[1]
 
     @staticmethod
     def _is_end(words: set[str], known: set[str]) -> bool:
         return len(words & known) == 1 and words - known <= _QUALIFIERS
 
-    def _one_of(self, named: Sequence[int]) -> int | None:
-        """Return the first of them, if it tells apart what the others do.
+    def _distinguishing_column(self, named: Sequence[int]) -> int | None:
+        """Return the first of the columns, if it distinguishes all rows that the others do.
 
         Raises:
-            UsageError: the others tell more apart: names them.
+            UsageError: the others distinguish more: names them.
         """
         if not named:
             return None
@@ -295,10 +296,10 @@ class _Choice:
                 )
         return named[0]
 
-    def _listed(self) -> str:
+    def _list_columns(self) -> str:
         return ", ".join(repr(each.name) for each in self.columns)
 
-    def _unclear(self) -> UsageError:
+    def _unclear_columns(self) -> UsageError:
         hints = {
             f"{each.name!r} may be {_OTHER_TIMES[word]}"
             for each, words in zip(self.columns, self.words, strict=True)
@@ -308,6 +309,6 @@ class _Choice:
             hints.add("a time may be when something was, or how long it took")
         hint = f" ({'; '.join(sorted(hints))})" if hints else ""
         return UsageError(
-            f"{self.path}, line {self.line}: which of the columns {self._listed()} has the round "
-            f"trips? Call it rtt_ms, or say --column{hint}"
+            f"{self.path}, line {self.line}: which of the columns {self._list_columns()} has the "
+            f"round trips? Call it rtt_ms, or say --column{hint}"
         )

@@ -1,4 +1,4 @@
-"""A cloud provider's matrix of regions as CSV, Markdown or JSON: one number for each pair.
+"""Reader of a cloud provider's matrix of regions (CSV, Markdown, JSON): one number a pair.
 
 The first line names regions from its second cell on, each further line one in its first cell; cells
 are round trips, or times of one way if the first cell says so (``latency_ms``), in milliseconds
@@ -28,20 +28,20 @@ from mpcsim.sim.network.measured.tables.tables import Row
 FORMAT: Final = "matrix of regions"
 ONE_WAY: Final = ", one way"
 ASYMMETRY: Final = 0.25
-"""Directions that differ by a larger share of their mean are pointed out."""
+"""Relative difference of directions above which it is reported."""
 _EMPTY: Final = {"", "-", "*", "na", "n/a", "nan", "none"}
 
 
 class _Scale(NamedTuple):
-    """Scale of the numbers in the cells."""
+    """Unit and decimal mark of the numbers in the cells."""
 
     corner: Column
     unit: str | None
     decimal: str
 
 
-def recognises(text: str) -> bool:
-    """Whether the names of the lines are those of the columns."""
+def can_read(text: str) -> bool:
+    """Return whether the names of the lines are those of the columns."""
     try:
         found = tables.parse(text).rows
     except UsageError:
@@ -54,7 +54,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, path: str, unit: str | None = None) -> list[Series]:
-    """The round trip of every pair that has one.
+    """Return the round trip of every pair that has one.
 
     Args:
         unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the corner says, or milliseconds.
@@ -76,8 +76,8 @@ def read(text: str, path: str, unit: str | None = None) -> list[Series]:
     _check_names(columns, [row.cells[0] for row in found[1:]], path)
     corner = Column(path, found[0].cells[0], {})
     scale = _Scale(corner, unit, decimal)
-    form = f"{FORMAT} ({table.name}){ONE_WAY * corner.one_way}"
-    said = unit is not None or corner.unit_in_name
+    form = f"{FORMAT} ({table.name}){ONE_WAY * corner.is_one_way}"
+    said = unit is not None or corner.has_unit
     every = Draft(path, form, Probe.UNKNOWN, unit_known=said)
     every.unit = _unit(corner, unit)
     every.assumed.append("the mean of both directions, where both are there")
@@ -85,7 +85,7 @@ def read(text: str, path: str, unit: str | None = None) -> list[Series]:
     first: dict[frozenset[str], tuple[str, str]] = {}
     for row in found[1:]:
         if len(row.cells) > len(columns) + 1:
-            raise every.wrong(
+            raise every.error_at(
                 row.line,
                 f"{len(row.cells) - 1} cells for {len(columns)} regions: is there a decimal comma?",
             )
@@ -107,7 +107,7 @@ def read(text: str, path: str, unit: str | None = None) -> list[Series]:
         replace(
             _series(*first[pair], both, warnings),
             format=form,
-            one_way=corner.one_way,
+            one_way=corner.is_one_way,
             unit=every.unit,
             assumed=tuple(every.assumed),
         )
@@ -139,7 +139,7 @@ def _series(a: str, b: str, both: Sequence[tuple[float, int]], warnings: Sequenc
 def _unit(corner: Column, unit: str | None) -> str:
     if unit is not None:
         return f"{unit}, as --unit says"
-    if corner.unit_in_name:
+    if corner.has_unit:
         return f"{corner.words[-1]}, as the corner says"
     return "milliseconds, since nothing says another unit"
 
@@ -151,18 +151,20 @@ def _ms(name: str, cell: str, row: Row, scale: _Scale, draft: Draft) -> float | 
     corner, unit = scale.corner, scale.unit
     found = number(cell, scale.decimal)
     if found is None:
-        raise draft.wrong(row.line, f"column {name}: {cell!r} is not a number: leave it empty")
+        raise draft.error_at(row.line, f"column {name}: {cell!r} is not a number: leave it empty")
     in_ms = corner.unit_in_ms(unit)
     if found.unit is not None:
-        if (unit is not None or corner.unit_in_name) and UNITS[found.unit] != in_ms:
-            raise draft.wrong(row.line, f"column {name}: {cell!r} is in another unit than is said")
+        if (unit is not None or corner.has_unit) and UNITS[found.unit] != in_ms:
+            raise draft.error_at(
+                row.line, f"column {name}: {cell!r} is in another unit than is said"
+            )
         in_ms, draft.unit_known = UNITS[found.unit], True
         draft.unit = f"{found.unit}, as the cells say"
     if found.value == 0:
         if name != row.cells[0]:
             draft.zeros.append(row.line)
         return None
-    return found.value * in_ms * (2 if corner.one_way else 1)
+    return found.value * in_ms * (2 if corner.is_one_way else 1)
 
 
 def _check_names(columns: Sequence[str], lines: Sequence[str], path: str) -> None:

@@ -1,5 +1,6 @@
-"""A table of round trips (CSV, Markdown, JSON), or of one-way times where headings say so: one a
-line, or one a column, of one or several pairs; or their minimum, mean and maximum.
+"""Reader of tables of round trips (CSV, Markdown, JSON), or of one-way times by their headings.
+
+A table has one time a line, or one a column, of one or several pairs; or minimum, mean and maximum.
 
 Headings say what a column is (``layout``); a unit is at their end, or behind each number, or else
 milliseconds. A file without headings has one column, of round trips.
@@ -27,18 +28,18 @@ from mpcsim.sim.network.measured.series import (
 )
 from mpcsim.sim.network.measured.tables import tables
 from mpcsim.sim.network.measured.tables.cells import Number, decimal_of, is_lost, number
-from mpcsim.sim.network.measured.tables.layout import Layout, Statistics, choose
+from mpcsim.sim.network.measured.tables.layout import Layout, Statistics, choose_columns
 from mpcsim.sim.network.measured.tables.tables import Row, Table
 from mpcsim.sim.rich_display import counted
 
 FORMAT: Final = "{} of round trips"
 ONE_WAY: Final = "{} of one-way times"
 EPOCHS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
-"""Seconds since 1970 are below the last: a larger time is in ns, us or ms."""
+"""Lower bounds of times since 1970 in ns, us and ms, with units a second; below: seconds."""
 
 
-def recognises(text: str) -> bool:
-    """Whether there are headings of round trips, or numbers under headings."""
+def can_read(text: str) -> bool:
+    """Return whether there are headings of round trips, or numbers under headings."""
     try:
         table = tables.parse(text)
     except UsageError:
@@ -56,10 +57,10 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, path: str, unit: str | None = None, column: str | None = None) -> list[Series]:
-    """The round trips of every pair, in the order of the file.
+    """Return the round trips of every pair, in the order of the file.
 
-    Rows of both directions of a pair belong together: a round trip goes both ways. A place and
-    itself are a pair: the network within it.
+    Rows of both directions of a pair belong together: a round trip goes both ways. A site and
+    itself are a pair: the network within the site.
 
     Args:
         unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the heading says, or milliseconds.
@@ -72,14 +73,14 @@ def read(text: str, path: str, unit: str | None = None, column: str | None = Non
         table = tables.parse(text)
         if not table.rows:
             raise UsageError(f"read as {FORMAT.format(table.name)}, but it is empty")
-        layout = choose(table, path, column)
+        layout = choose_columns(table, path, column)
         reader = _Reader(table, layout, path, unit)
         if layout.statistics is not None:
             return reader.statistics(layout.statistics)
         return reader.series()
     except UsageError as error:
-        located = str(error).startswith(path)
-        raise error if located else UsageError(f"{path}, {error}") from None
+        located_json = str(error).startswith(path)
+        raise error if located_json else UsageError(f"{path}, {error}") from None
 
 
 @dataclass
@@ -103,15 +104,15 @@ class _Reader:
                 draft = self._draft(row, nth)
                 cell = self._cell(row, at)
                 if is_lost(cell):
-                    draft.lose(row.line)
+                    draft.add_loss(row.line)
                 else:
                     ms = self._ms(cell, layout.columns[at], decimals[nth], row, draft)
-                    draft.add(ms, row.line, self._when(row))
+                    draft.add(ms, row.line, self._time_s(row))
         if not self.drafts:
             raise UsageError(
                 f"{self.path}: read as {self._format(0)}, but there is nothing under its headings"
             )
-        one_way = layout.columns[layout.times[0]].one_way
+        one_way = layout.columns[layout.times[0]].is_one_way
         for draft in self.drafts.values():
             if draft.lost_in:
                 draft.understood.append(f"{len(draft.lost_in)} without a time: lost")
@@ -156,7 +157,7 @@ class _Reader:
         return decimal_of(cells, self.table.separator)
 
     def _format(self, nth: int) -> str:
-        one_way = bool(self.layout.times) and self.layout.columns[self.layout.times[nth]].one_way
+        one_way = bool(self.layout.times) and self.layout.columns[self.layout.times[nth]].is_one_way
         return (ONE_WAY if one_way else FORMAT).format(self.table.name)
 
     def _draft(self, row: Row, nth: int) -> Draft:
@@ -165,22 +166,22 @@ class _Reader:
         if pair not in self.drafts:
             heading = self.layout.columns[self.layout.times[nth]]
             self.drafts[pair] = draft = Draft(self.path, self._format(nth), Probe.UNKNOWN, a, b)
-            self._say(draft, heading)
+            self._note_columns(draft, heading)
         return self.drafts[pair]
 
-    def _say(self, draft: Draft, heading: Column) -> None:
-        """Note how the columns were understood."""
+    def _note_columns(self, draft: Draft, heading: Column) -> None:
+        """Record how the columns were interpreted."""
         if self.unit is not None:
             draft.unit = f"{self.unit}, as --unit says"
-        elif heading.unit_in_name:
+        elif heading.has_unit:
             draft.unit = f"{heading.words[-1]}, as the heading says"
         else:
             draft.unit, draft.unit_known = "milliseconds, since nothing says another unit", False
         name = f"column {heading.name!r}" if self.layout.has_headings else "the column"
-        if heading.one_way:
+        if heading.is_one_way:
             draft.assumed.append("the way back takes what was measured one way")
             draft.understood.append(f"{name} is one way by its name; shown is twice that")
-        elif not heading.round_trips:
+        elif not heading.is_round_trip:
             draft.assumed.append(f"{name} is of round trips")
         if self.layout.statistics is None and {"avg", "mean", "average"} & set(heading.words):
             draft.warnings.append(
@@ -214,7 +215,7 @@ class _Reader:
     def _ms(self, cell: str, heading: Column, decimal: str, row: Row, draft: Draft) -> float:
         value = number(cell, decimal)
         if value is None:
-            raise draft.wrong(
+            raise draft.error_at(
                 row.line, f"{cell!r} is not a number (lost ones are empty, -1 or timeout)"
             )
         return value.value * self._factor(value, heading, row, draft)
@@ -222,18 +223,18 @@ class _Reader:
     def _factor(self, value: Number, heading: Column, row: Row, draft: Draft) -> float:
         in_ms = heading.unit_in_ms(self.unit)
         if value.unit is not None:
-            said = self.unit is not None or heading.unit_in_name
+            said = self.unit is not None or heading.has_unit
             if said and UNITS[value.unit] != in_ms:
-                raise draft.wrong(
+                raise draft.error_at(
                     row.line, f"a number in {value.unit}, under a heading (or --unit) of another"
                 )
             in_ms = UNITS[value.unit]
             draft.unit_known = True
             draft.unit = f"{value.unit}, as the cells say"
-        return in_ms * (2 if heading.one_way else 1)
+        return in_ms * (2 if heading.is_one_way else 1)
 
-    def _when(self, row: Row) -> float | None:
-        """Return seconds; a time without a zone is taken for UTC."""
+    def _time_s(self, row: Row) -> float | None:
+        """Return a row's time in seconds; a time without a zone is taken for UTC."""
         at = self.layout.when
         cell = row.cells[at] if at is not None and at < len(row.cells) else ""
         if at is None or not cell or self.bad_time:
@@ -241,7 +242,7 @@ class _Reader:
         heading = self.layout.columns[at]
         value = number(cell, "," if self.table.separator == ";" else ".")
         if value is not None:
-            unit = heading.words[-1] if heading.unit_in_name else ""
+            unit = heading.words[-1] if heading.has_unit else ""
             if unit and heading.words != [unit]:
                 return value.value * heading.unit_in_ms(None) / 1000
             return value.value / next((by for at, by in EPOCHS if value.value > at), 1.0)
@@ -258,7 +259,7 @@ class _Reader:
     # -------------------------------------------------------------- statistics
 
     def statistics(self, at: Statistics) -> list[Series]:
-        """Return the pairs of a table of minimum, mean and maximum."""
+        """Return the series of a table of minimum, mean and maximum."""
         found: dict[frozenset[str], tuple[Draft, list[Summary], list[int], list[int]]] = {}
         columns = [each for each in (at.least, at.mean, at.most, at.std) if each is not None]
         decimals = {each: self._decimal(each) for each in columns}
@@ -270,7 +271,7 @@ class _Reader:
             if pair not in found:
                 form = f"{self.table.name} of minimum, mean and maximum"
                 draft = Draft(self.path, form, Probe.UNKNOWN, a, b)
-                self._say(draft, heading)
+                self._note_columns(draft, heading)
                 found[pair] = draft, [], [], []
             draft, summaries, sents, lines = found[pair]
             lines.append(row.line)
@@ -278,7 +279,7 @@ class _Reader:
             received = self._count(row, at.received)
             sents.append(sent)
             if is_lost(self._cell(row, at.mean)):
-                draft.lose(row.line)
+                draft.add_loss(row.line)
                 continue
             times = [
                 self._ms(
@@ -288,7 +289,7 @@ class _Reader:
             ]
             least, mean, most = times[:3]
             if not 0 <= least <= mean <= most or not 0 < most <= LONGEST_MS:
-                raise draft.wrong(
+                raise draft.error_at(
                     row.line,
                     f"minimum {least:g}, mean {mean:g} and maximum {most:g} ms do not fit each "
                     "other: are the headings right?",
@@ -300,7 +301,7 @@ class _Reader:
                 else Summary(count, least, mean, most, times[3])
             )
         made = [
-            _of_summaries(draft, summaries, sum(sents), heading.one_way, lines)
+            _series_of_summaries(draft, summaries, sum(sents), heading.is_one_way, lines)
             for draft, summaries, sents, lines in found.values()
             if summaries
         ]
@@ -313,7 +314,7 @@ class _Reader:
         return int(value.value) if value is not None and 0 <= value.value < 1e9 else 0
 
 
-def _of_summaries(
+def _series_of_summaries(
     draft: Draft, summaries: Sequence[Summary], sent: int, one_way: bool, lines: Sequence[int]
 ) -> Series:
     whole = Summary.pooled(summaries)

@@ -1,1 +1,1 @@
-"""What browsers and curl write: HAR files and times of phases."""
+"""Readers of HAR files of browsers and proxies, and of curl's timings."""

@@ -1,4 +1,4 @@
-"""HAR 1.2: the network log of a browser, or of a proxy.
+"""Reader of HAR 1.2: the network log of a browser, or of a proxy.
 
 ``log.entries[].timings`` has ``blocked``, ``dns``, ``connect``, ``ssl``, ``send``, ``wait`` and
 ``receive`` in milliseconds; -1 says that a phase does not apply, as ``connect`` of an open
@@ -20,18 +20,18 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured import located
-from mpcsim.sim.network.measured.located import Node
+from mpcsim.sim.network.measured import located_json
+from mpcsim.sim.network.measured.located_json import JsonValue
 from mpcsim.sim.network.measured.series import (
     CLIENT_SITE,
     SYN_TIMEOUT_MS,
     Draft,
     Probe,
     Series,
-    in_lines,
+    format_lines,
 )
 from mpcsim.sim.network.measured.web import har_writers
-from mpcsim.sim.network.measured.web.har_writers import Connects
+from mpcsim.sim.network.measured.web.har_writers import ConnectMeaning
 from mpcsim.sim.network.measured.web.phases import Phases
 from mpcsim.sim.rich_display import counted
 
@@ -45,7 +45,7 @@ REMEDY: Final = "; time the connections with curl -w '%{json}\\n', or log them w
 class Call(NamedTuple):
     """Entry of the log that is a call over a network."""
 
-    entry: Node
+    entry: JsonValue
     scheme: str
     host: str
     connect: float | None
@@ -53,23 +53,25 @@ class Call(NamedTuple):
     wait: float | None
 
 
-def recognises(text: str) -> bool:
-    """Whether it is an object with the keys of a log."""
+def can_read(text: str) -> bool:
+    """Return whether the text is an object with the keys of a log."""
     return text.lstrip().startswith("{") and '"entries"' in text and '"timings"' in text
 
 
 def read(text: str, path: str) -> list[Series]:
-    """Round trips to each host, the one with most calls first.
+    """Return the round trips to each host, the one with most calls first.
 
     Raises:
         UsageError: no call opened a connection whose round trip can be told, the log is no list of
             entries: names line and path.
     """
-    log = located.parse(text, path)["log"]
+    log = located_json.parse(text, path)["log"]
     left_out: list[str] = []
     calls = list(_calls(log["entries"].items(), left_out))
     pairs = [(call.connect, call.ssl) for call in calls if call.connect and call.ssl]
-    connects = har_writers.meaning(_member(log, "name"), _member(log, "version"), pairs)
+    connects = har_writers.connect_meaning(
+        _creator_member(log, "name"), _creator_member(log, "version"), pairs
+    )
     if connects.ssl_inside is None:
         raise UsageError(f"{path}, line {calls[0].entry.line}: {connects.why}{REMEDY}")
     hosts: dict[str, Phases] = {}
@@ -79,12 +81,12 @@ def read(text: str, path: str) -> list[Series]:
             draft = Draft(path, "HAR", Probe.HTTP, CLIENT_SITE, call.host)
             draft.assumed.append(connects.why)
             hosts[call.host] = Phases(draft)
-        _add(call, hosts[call.host], connects, left_out, unphased)
+        _add_call(call, hosts[call.host], connects, left_out, unphased)
     return _series(path, hosts, unphased, left_out)
 
 
-def _member(log: Node, name: str) -> str:
-    """Return a member of the log's creator; empty: there is none."""
+def _creator_member(log: JsonValue, name: str) -> str:
+    """Return a member of the log's creator; empty if there is none."""
     creator = log.get("creator")
     found = None if creator is None else creator.get(name)
     return "" if found is None else str(found.value)
@@ -94,13 +96,13 @@ def _series(
     path: str, hosts: dict[str, Phases], unphased: dict[str, list[int]], left_out: list[str]
 ) -> list[Series]:
     useful = {host: each for host, each in hosts.items() if each.draft.rtt_ms}
-    out = _entries(left_out) if left_out else ""
+    out = _describe_left_out(left_out) if left_out else ""
     if not useful:
         if unphased:
             lines = [line for each in unphased.values() for line in each]
             raise UsageError(
-                f"{path}: read as HAR, {in_lines(lines)}: https without an ssl phase: connect may "
-                f"hold the TLS handshake, so it is no round trip{REMEDY}"
+                f"{path}: read as HAR, {format_lines(lines)}: https without an ssl phase: connect "
+                f"may hold the TLS handshake, so it is no round trip{REMEDY}"
             )
         if not hosts:
             raise UsageError(
@@ -120,18 +122,18 @@ def _series(
     for host, lines in unphased.items():
         warnings.append(
             f"{counted(len(lines), 'https connection')} to {host} without an ssl phase "
-            f"({in_lines(lines)}): connect may hold the TLS handshake: left out"
+            f"({format_lines(lines)}): connect may hold the TLS handshake: left out"
         )
     return [each.series() for each in by_calls]
 
 
-def _entries(left_out: list[str]) -> str:
+def _describe_left_out(left_out: list[str]) -> str:
     more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
     number = f"{len(left_out)} {'entry' if len(left_out) == 1 else 'entries'}"
     return f"{number} left out: {'; '.join(left_out[:SHOWN])}{more}"
 
 
-def _calls(entries: list[Node], left_out: list[str]) -> Iterator[Call]:
+def _calls(entries: list[JsonValue], left_out: list[str]) -> Iterator[Call]:
     """Yield the entries that are calls over a network, and whose times can be."""
     for entry in entries:
         try:
@@ -149,7 +151,7 @@ def _calls(entries: list[Node], left_out: list[str]) -> Iterator[Call]:
 
 
 def _address(url: str) -> tuple[str, str]:
-    """Return scheme and host; an empty host: nothing goes over a network."""
+    """Return scheme and host; an empty host if nothing goes over a network."""
     try:
         parts = urlsplit(url)
         scheme, host = parts.scheme.lower(), parts.netloc.rpartition("@")[2]
@@ -158,10 +160,10 @@ def _address(url: str) -> tuple[str, str]:
     return (scheme, host) if scheme in OVER_NETWORK else (scheme, "")
 
 
-def _add(
+def _add_call(
     call: Call,
     phases: Phases,
-    connects: Connects,
+    connects: ConnectMeaning,
     left_out: list[str],
     unphased: dict[str, list[int]],
 ) -> None:
@@ -199,26 +201,28 @@ def _add(
             phases.tls_ms.append(ssl)
 
 
-def _phase(timings: Node, name: str) -> float | None:
-    """Return milliseconds; None: it does not apply."""
+def _phase(timings: JsonValue, name: str) -> float | None:
+    """Return a phase in milliseconds; None if it does not apply."""
     found = timings.get(name)
     if found is None or (value := found.number()) == -1:
         return None
     if not 0 <= value < float("inf"):
-        raise found.wrong(f"{value:g} ms: a time cannot be (-1 says that there was none)")
+        raise found.error_at(f"{value:g} ms: a time cannot be (-1 says that there was none)")
     return value
 
 
-def _server_timing(entry: Node) -> list[float]:
-    """Return what the server says that it took; the longest of several."""
+def _server_timing(entry: JsonValue) -> list[float]:
+    """Return the server's time by its ``Server-Timing`` header; the longest of several."""
     response = entry.get("response")
     headers = None if response is None else response.get("headers")
     found = []
     for header in [] if headers is None else headers.items():
         if header["name"].text().lower() == "server-timing":
-            found += [float(ms) for ms in _DURATION.findall(header["value"].text()) if _plain(ms)]
+            found += [
+                float(ms) for ms in _DURATION.findall(header["value"].text()) if _is_decimal(ms)
+            ]
     return [max(found)] if found else []
 
 
-def _plain(text: str) -> bool:
+def _is_decimal(text: str) -> bool:
     return text.count(".") <= 1 and text != "."

@@ -1,8 +1,8 @@
-"""Whether ``connect`` of a HAR file has ``ssl`` inside.
+"""Interpretation of ``connect`` in HAR files: whether it includes ``ssl``.
 
-HAR 1.2 says that it has. Chromium, WebKit, Playwright and BrowserMob write it so; Firefox (since it
-times the handshake) and mitmproxy put the handshake beside the connection. Of other writers the
-numbers tell: a TLS handshake takes a round trip or more, and so does a TCP connection. Inside,
+HAR 1.2 says that it does. Chromium, WebKit, Playwright and BrowserMob write it so; Firefox (since
+it times the handshake) and mitmproxy put the handshake beside the connection. For other writers the
+numbers decide: a TLS handshake takes a round trip or more, and so does a TCP connection. Inside,
 ``ssl`` is at least half of ``connect`` and less than the whole; beside, it is at least as long.
 
 Source: HAR 1.2 (``ssl``: "the time is also included in the connect field"); mitmproxy 10
@@ -27,21 +27,23 @@ INSIDE: Final = (
 )
 BESIDE: Final = ("mitmproxy",)
 TOO_SHORT: Final = 0.45
-"""Share of ssl in connect below which a TLS handshake inside would take less than a round trip."""
+"""Share of ssl in connect below which an included handshake would take less than a round trip."""
 UNCLEAR: Final = 0.9
-"""A median of ssl / connect from here to 1 fits neither."""
+"""Median of ssl / connect from which on, up to 1, neither interpretation fits."""
 
 
-class Connects(NamedTuple):
+class ConnectMeaning(NamedTuple):
     """Meaning of ``connect`` in a file, and how that is known."""
 
     ssl_inside: bool | None
-    """None: not known."""
+    """Whether ``connect`` includes ``ssl``; None: not known."""
     why: str
 
 
-def meaning(creator: str, version: str, pairs: Sequence[tuple[float, float]]) -> Connects:
-    """Return what ``connect`` means.
+def connect_meaning(
+    creator: str, version: str, pairs: Sequence[tuple[float, float]]
+) -> ConnectMeaning:
+    """Determine whether ``connect`` includes ``ssl``.
 
     Args:
         pairs: ``connect`` and ``ssl`` of the connections that have both.
@@ -49,27 +51,27 @@ def meaning(creator: str, version: str, pairs: Sequence[tuple[float, float]]) ->
     name = creator.lower()
     writer = f"{creator} {version}".strip() or "an unnamed program"
     if name.startswith(INSIDE):
-        return Connects(True, f"connect has ssl inside, as {writer} writes it")
+        return ConnectMeaning(True, f"connect has ssl inside, as {writer} writes it")
     if name.startswith(BESIDE):
         said = f"connect has ssl beside it, as {writer} writes it; looking up the name may be in it"
-        return Connects(False, said)
+        return ConnectMeaning(False, said)
     if not pairs:
-        return Connects(True, f"written by {writer}; no connection has an ssl phase")
+        return ConnectMeaning(True, f"written by {writer}; no connection has an ssl phase")
     share = median(ssl / connect for connect, ssl in pairs)
     if share >= 1:
-        return Connects(
+        return ConnectMeaning(
             False,
             f"connect has ssl beside it: ssl is {share:.2f} times as long, as {writer} writes it",
         )
     if TOO_SHORT <= share < UNCLEAR:
-        return Connects(
+        return ConnectMeaning(
             True,
             "connect has ssl inside, as HAR 1.2 says: beside it, a TLS handshake would take less "
             f"than a round trip (written by {writer})",
         )
     if name.startswith("firefox"):
-        return Connects(False, f"connect has ssl beside it, as {writer} writes it")
-    return Connects(
+        return ConnectMeaning(False, f"connect has ssl beside it, as {writer} writes it")
+    return ConnectMeaning(
         None,
         f"the median of ssl is {share:.2f} of connect: inside or beside it, a TLS handshake would "
         f"not take one or two round trips (written by {writer}, which is not known)",

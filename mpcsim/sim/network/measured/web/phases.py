@@ -1,10 +1,9 @@
-"""Calls split into phases: what a browser's HAR and curl's timings have in common.
+"""Phases of calls, as browsers' HAR files and curl's timings have them.
 
-To open a TCP connection takes one round trip. A TLS handshake takes one (TLS 1.3) or two (TLS 1.2)
-and some computing. From the request to the first byte of the answer it is a round trip and the
-server's time. So the round trips are those of the connects; the rest tells the handshake, and how
-long the server took.
-"""
+Opening a TCP connection takes one round trip. A TLS handshake takes one (TLS 1.3) or two (TLS 1.2),
+and some computing. The first byte of the answer follows the request after a round trip and the
+server's time. Round trips are therefore those of the connects; the other phases give the
+handshake's round trips and the server's time."""
 
 from __future__ import annotations
 
@@ -16,32 +15,32 @@ from mpcsim.sim.network.measured.series import Draft, Series
 from mpcsim.sim.rich_display import counted
 
 CLEAR_RTT_MS: Final = 8.0
-"""Below it, computing may take as long as a round trip."""
+"""Round trip below which computing may take as long as a round trip."""
 
 
 @dataclass
 class Phases:
-    """The phases of calls to one server, in milliseconds."""
+    """Phases of calls to one server, in milliseconds."""
 
     draft: Draft
-    """Its round trips are those of connects."""
+    """Draft of the series; its round trips are those of the connects."""
     tls_ms: list[float] = field(default_factory=list)
     first_byte_ms: list[float] = field(default_factory=list)
-    """From the request to the first byte."""
+    """Times from the request to the first byte."""
     server_ms: list[float] = field(default_factory=list)
-    """What servers themselves said that they took (``Server-Timing``)."""
+    """Servers' times by their ``Server-Timing`` headers."""
     reused: int = 0
-    """Calls over a connection that was there."""
+    """Number of calls over an existing connection."""
 
     def series(self) -> Series:
-        """The connects as round trips, with what the other phases say.
+        """Return the connects as round trips, with findings of the other phases.
 
         Raises:
             UsageError: no call opened a connection.
         """
         draft, tls_round_trips = self.draft, None
         if not draft.rtt_ms and self.reused:
-            raise draft.wrong(
+            raise draft.error_at(
                 1,
                 f"{counted(self.reused, 'call')} over connections that were open before: only a "
                 "call that opens one shows a round trip",
@@ -56,15 +55,15 @@ class Phases:
             rtt = median(draft.rtt_ms)
             if self.tls_ms:
                 tls = median(self.tls_ms)
-                tls_round_trips = _tls(tls, rtt)
+                tls_round_trips = _tls_round_trips(tls, rtt)
                 version = f"TLS 1.{4 - tls_round_trips}" if tls_round_trips else "too short to tell"
                 draft.understood.append(
                     f"TLS handshake: median {tls:.3g} ms, {tls / rtt:.2f} round trips: {version}"
                 )
-            self._say_servers_time(rtt)
+            self._note_server_time(rtt)
         return draft.series(tls_round_trips=tls_round_trips)
 
-    def _say_servers_time(self, rtt: float) -> None:
+    def _note_server_time(self, rtt: float) -> None:
         if not self.first_byte_ms:
             return
         first = median(self.first_byte_ms)
@@ -81,8 +80,8 @@ class Phases:
             )
 
 
-def _tls(tls_ms: float, rtt_ms: float) -> int | None:
-    """Round trips of a handshake: its computing, a few milliseconds, must not matter."""
+def _tls_round_trips(tls_ms: float, rtt_ms: float) -> int | None:
+    """Return the round trips of a TLS handshake; None if computing may take as long as one."""
     if rtt_ms < CLEAR_RTT_MS:
         return None
     return 2 if tls_ms > 1.75 * rtt_ms else 1

@@ -1,27 +1,27 @@
-"""Everything that an acknowledgement changes at a Linux sender."""
+"""Processing of acknowledgements at a Linux sender (``tcp_input.c``)."""
 
 from __future__ import annotations
 
 from mpcsim.sim.network.tcp import congestion
 from mpcsim.sim.network.tcp.compiled import compiled
-from mpcsim.sim.network.tcp.linux.losses import (
-    begin_reduction,
-    detect,
+from mpcsim.sim.network.tcp.linux.loss_recovery import (
+    cwnd_reduction,
     enter_recovery,
+    init_cwnd_reduction,
     may_undo,
-    note_arrival,
-    open_or_disorder,
-    reduce,
-    undo,
+    rack_advance,
+    rack_detect_loss,
+    try_keep_open,
+    undo_cwnd_reduction,
 )
-from mpcsim.sim.network.tcp.linux.sending import is_limited, retransmit_lost, send
-from mpcsim.sim.network.tcp.linux.timing import arm, arm_probe, sample
-from mpcsim.sim.network.tcp.segments import discard
+from mpcsim.sim.network.tcp.linux.sending import is_cwnd_limited, write_xmit, xmit_retransmit_queue
+from mpcsim.sim.network.tcp.linux.timing import estimate_rtt, rearm_rto, schedule_loss_probe
+from mpcsim.sim.network.tcp.segments import pop_acked
 from mpcsim.sim.network.tcp.state import LOSS, OPEN, RECOVERY, RING, Record
 
 
 @compiled
-def acknowledge(
+def receive_ack(
     c: Record,
     h: int,
     now: float,
@@ -32,68 +32,77 @@ def acknowledge(
     kind: int,
     again_there: int,
 ) -> None:
-    """Everything that an acknowledgement changes (``tcp_ack``)."""
+    """Process an acknowledgement (``tcp_ack``).
+
+    Args:
+        ack: cumulative acknowledgement: next segment expected.
+        count: arrivals at the receiver that SACK blocks cover.
+        holes: above 0 if there are SACK blocks.
+        echo: time stamp echoed.
+        kind: of the packet; DATA is 0.
+        again_there: 1: it answers a duplicate segment (D-SACK).
+    """
     s = c.half[h]
-    if ack < s.una:
-        send(c, h, now)
+    if ack < s.snd_una:
+        write_xmit(c, h, now)
         return
-    if s.una == s.nxt:
+    if s.snd_una == s.snd_nxt:
         if again_there:
-            s.probe_end = -1
-        send(c, h, now)
+            s.tlp_end_seq = -1
+        write_xmit(c, h, now)
         return
-    before = s.una
+    before = s.snd_una
     high = s.recover
-    lost_before = s.lost
+    lost_before = s.lost_out
     delivered = 0
     first_sack = -1.0
-    newest = -1.0  # when the last of those was sent that give a round trip
+    newest = -1.0  # transmission time of the newest segment that gives a sample
     original = False
-    if again_there and s.undo >= 0 and s.undo_retrans > 0:
+    if again_there and s.undo_marker >= 0 and s.undo_retrans > 0:
         s.undo_retrans -= 1
     if holes:
-        for i in range(max(ack, s.una), s.nxt):
+        for i in range(max(ack, s.snd_una), s.snd_nxt):
             segment = s.segment[i & RING]
-            if segment.got == 0 or segment.got > count or segment.sacked:
+            if segment.arrival == 0 or segment.arrival > count or segment.sacked:
                 continue
-            note_arrival(c, h, now, i)
+            rack_advance(c, h, now, i)
             delivered += 1
-            if not segment.again:
+            if not segment.ever_retrans:
                 if first_sack < 0:
-                    first_sack = segment.sent
-                newest = segment.sent
+                    first_sack = segment.xmit_ts
+                newest = segment.xmit_ts
                 if i < high:
                     original = True
             segment.sacked = 1
-            s.sacked += 1
+            s.sacked_out += 1
             if segment.lost:
                 segment.lost = 0
-                s.lost -= 1
+                s.lost_out -= 1
             if segment.retrans:
                 segment.retrans = 0
-                s.retrans -= 1
-            s.high_sack = max(s.high_sack, i)
+                s.retrans_out -= 1
+            s.highest_sack = max(s.highest_sack, i)
     sacked = delivered
     first = -1.0
     last = -1.0
     resent = False
-    while s.una < ack:
-        segment = s.segment[s.una & RING]
-        if segment.again:
+    while s.snd_una < ack:
+        segment = s.segment[s.snd_una & RING]
+        if segment.ever_retrans:
             resent = True
         elif not segment.sacked:
             if first < 0:
-                first = segment.sent
-            last = segment.sent
-            if s.una < high:
+                first = segment.xmit_ts
+            last = segment.xmit_ts
+            if s.snd_una < high:
                 original = True
         if not segment.sacked:
-            note_arrival(c, h, now, s.una)
+            rack_advance(c, h, now, s.snd_una)
             delivered += 1
-        discard(c, h)
+        pop_acked(c, h)
     advanced = ack > before
     if advanced:
-        s.partial = 0
+        s.partial_ack = 0
     if newest < 0 and not resent:
         newest = last
     rtt = -1.0
@@ -104,55 +113,57 @@ def acknowledge(
     elif advanced:
         rtt = now - echo
     if rtt >= 0:
-        sample(c, h, rtt)
+        estimate_rtt(c, h, rtt)
         least = now - newest if newest >= 0 else rtt
         s.min_rtt = min(s.min_rtt, least)
-        congestion.delay_seen(c, h, now, least)
-    # The timer begins anew, too, when something has come that was sent before what is missing was
-    # sent again (``tcp_clean_rtx_queue``).
+        congestion.update_delay_min(c, h, now, least)
+    # The timer is restarted, too, when a segment is acknowledged selectively that was sent before
+    # the missing one was retransmitted (``tcp_clean_rtx_queue``).
     anew = advanced
-    if not advanced and first_sack >= 0 and s.una < s.nxt:
-        anew = first_sack < s.segment[s.una & RING].sent
-    if s.probe_end >= 0:
-        _probe_answered(c, h, ack, advanced, sacked > 0, kind != 0, again_there)
+    if not advanced and first_sack >= 0 and s.snd_una < s.snd_nxt:
+        anew = first_sack < s.segment[s.snd_una & RING].xmit_ts
+    if s.tlp_end_seq >= 0:
+        _process_tlp_ack(c, h, ack, advanced, sacked > 0, kind != 0, again_there)
     timer_set = False
     retransmit = False
-    if sacked or s.state != OPEN or not advanced or s.lost:
-        timer_set, retransmit = _alert(c, h, now, echo, advanced, sacked > 0, original, again_there)
-    if anew and not timer_set and not arm_probe(c, h, now, True):
-        arm(c, h, now)
-    if s.state == RECOVERY:
-        reduce(c, h, delivered, max(s.lost - lost_before, 0), advanced)
-    elif advanced and is_limited(c, h):
-        congestion.grow(c, h, now, delivered)
+    if sacked or s.ca_state != OPEN or not advanced or s.lost_out:
+        timer_set, retransmit = _fastretrans_alert(
+            c, h, now, echo, advanced, sacked > 0, original, again_there
+        )
+    if anew and not timer_set and not schedule_loss_probe(c, h, now, True):
+        rearm_rto(c, h, now)
+    if s.ca_state == RECOVERY:
+        cwnd_reduction(c, h, delivered, max(s.lost_out - lost_before, 0), advanced)
+    elif advanced and is_cwnd_limited(c, h):
+        congestion.increase_window(c, h, now, delivered)
     if retransmit:
-        retransmit_lost(c, h, now)
-    send(c, h, now)
+        xmit_retransmit_queue(c, h, now)
+    write_xmit(c, h, now)
 
 
 @compiled
-def _probe_answered(
+def _process_tlp_ack(
     c: Record, h: int, ack: int, advanced: bool, sacked: bool, pure: bool, again_there: int
 ) -> None:
-    """What became of a tail loss probe (RFC 8985, section 7.4)."""
+    """Detect whether a tail loss probe repaired a loss (``tcp_process_tlp_ack``; RFC 8985, 7.4)."""
     s = c.half[h]
-    if ack < s.probe_end:
+    if ack < s.tlp_end_seq:
         return
-    if not s.probe_again or again_there:
-        s.probe_end = -1
-    elif ack > s.probe_end or advanced:
-        # In Linux a probe's loss shows when something sent after it is acknowledged, or when the
-        # acknowledgement moves on without telling of a duplicate.
-        if ack > s.probe_end:
-            begin_reduction(c, h)
+    if not s.tlp_is_retrans or again_there:
+        s.tlp_end_seq = -1
+    elif ack > s.tlp_end_seq or advanced:
+        # In Linux a loss shows when data sent after the probe is acknowledged, or when the
+        # cumulative acknowledgement advances without a D-SACK.
+        if ack > s.tlp_end_seq:
+            init_cwnd_reduction(c, h)
             s.cwnd = s.ssthresh
-            open_or_disorder(c, h)
+            try_keep_open(c, h)
     elif pure and not sacked:
-        s.probe_end = -1
+        s.tlp_end_seq = -1
 
 
 @compiled
-def _alert(
+def _fastretrans_alert(
     c: Record,
     h: int,
     now: float,
@@ -162,34 +173,34 @@ def _alert(
     original: bool,
     again_there: int,
 ) -> tuple[bool, bool]:
-    """An acknowledgement that is not just the next one (``tcp_fastretrans_alert``).
+    """Process an acknowledgement that is dubious, or outside of OPEN (``tcp_fastretrans_alert``).
 
     Returns:
-        Whether a timer was set; whether to send again what is lost.
+        Whether a timer was set; whether to retransmit lost segments.
     """
     s = c.half[h]
-    if s.state == OPEN:
-        s.retrans_ms = -1.0
-    elif s.una >= s.recover and s.state == RECOVERY:
+    if s.ca_state == OPEN:
+        s.retrans_stamp = -1.0
+    elif s.snd_una >= s.recover and s.ca_state == RECOVERY:
         if may_undo(c, h, echo):
-            undo(c, h, False)
-        elif s.undo >= 0:
+            undo_cwnd_reduction(c, h, False)
+        elif s.undo_marker >= 0:
             s.cwnd = s.ssthresh
-        s.state = OPEN
-        s.retrans_ms = -1.0
-    if s.state == RECOVERY:
-        return detect(c, h, now), True
-    if s.state == LOSS:
+        s.ca_state = OPEN
+        s.retrans_stamp = -1.0
+    if s.ca_state == RECOVERY:
+        return rack_detect_loss(c, h, now), True
+    if s.ca_state == LOSS:
         again_lost = _process_loss(c, h, now, echo, advanced, sacked, original)
-        retrans = s.retrans
-        timer_set = detect(c, h, now)
-        if s.state != OPEN and s.retrans >= retrans:
+        retrans = s.retrans_out
+        timer_set = rack_detect_loss(c, h, now)
+        if s.ca_state != OPEN and s.retrans_out >= retrans:
             return timer_set, again_lost
-    if again_there and s.undo >= 0 and s.undo_retrans == 0:
-        undo(c, h, False)
-    timer_set = detect(c, h, now)
-    if s.lost == 0:
-        open_or_disorder(c, h)
+    if again_there and s.undo_marker >= 0 and s.undo_retrans == 0:
+        undo_cwnd_reduction(c, h, False)
+    timer_set = rack_detect_loss(c, h, now)
+    if s.lost_out == 0:
+        try_keep_open(c, h)
         return timer_set, False
     enter_recovery(c, h)
     return timer_set, True
@@ -199,33 +210,37 @@ def _alert(
 def _process_loss(
     c: Record, h: int, now: float, echo: float, advanced: bool, sacked: bool, original: bool
 ) -> bool:
-    """After a timeout: whether to send again what is lost (``tcp_process_loss``)."""
+    """Process an acknowledgement in LOSS, with F-RTO (``tcp_process_loss``; RFC 5682).
+
+    Returns:
+        Whether to retransmit lost segments.
+    """
     s = c.half[h]
-    recovered = s.una >= s.recover
+    recovered = s.snd_una >= s.recover
     if advanced and may_undo(c, h, echo):
-        undo(c, h, True)
-        s.state = OPEN
-        s.retrans_ms = -1.0
+        undo_cwnd_reduction(c, h, True)
+        s.ca_state = OPEN
+        s.retrans_stamp = -1.0
         return False
     if s.frto:
-        if original and s.undo >= 0:
-            undo(c, h, True)
-            s.state = OPEN
-            s.retrans_ms = -1.0
+        if original and s.undo_marker >= 0:
+            undo_cwnd_reduction(c, h, True)
+            s.ca_state = OPEN
+            s.retrans_stamp = -1.0
             return False
-        if s.nxt > s.recover:
+        if s.snd_nxt > s.recover:
             if sacked:
                 s.frto = 0
         elif advanced and not recovered:
-            s.recover = s.nxt
-            if s.available > s.sent:
-                return False  # new data first: its acknowledgement tells whether it was too early
+            s.recover = s.snd_nxt
+            if s.bytes_available > s.bytes_sent:
+                return False  # new data first: its acknowledgement shows a spurious timeout
             s.frto = 0
     if recovered:
         if may_undo(c, h, echo):
-            undo(c, h, False)
-        s.undo = -1
-        s.state = OPEN
-        s.retrans_ms = -1.0
+            undo_cwnd_reduction(c, h, False)
+        s.undo_marker = -1
+        s.ca_state = OPEN
+        s.retrans_stamp = -1.0
         return False
     return True

@@ -1,4 +1,4 @@
-"""The timer of a Linux sender: tail loss probes and retransmission timeouts."""
+"""Write timer of a Linux sender: tail loss probes, reordering and retransmission timeouts."""
 
 from __future__ import annotations
 
@@ -6,111 +6,116 @@ import math
 
 from mpcsim.sim.network.tcp import congestion
 from mpcsim.sim.network.tcp.compiled import compiled
-from mpcsim.sim.network.tcp.linux.losses import (
-    detect,
+from mpcsim.sim.network.tcp.linux.loss_recovery import (
+    cwnd_reduction,
     enter_recovery,
-    reduce,
-    remember_window,
-    reorder_window,
+    init_undo,
+    rack_detect_loss,
+    rack_reo_wnd,
 )
-from mpcsim.sim.network.tcp.linux.sending import retransmit, retransmit_lost
-from mpcsim.sim.network.tcp.linux.timing import MAX_RTO_MS, late
-from mpcsim.sim.network.tcp.segments import cut, in_flight, mark_lost, transmit
+from mpcsim.sim.network.tcp.linux.sending import retransmit_skb, xmit_retransmit_queue
+from mpcsim.sim.network.tcp.linux.timing import MAX_RTO_MS, timer_wait
+from mpcsim.sim.network.tcp.segments import in_flight, mark_lost, next_segment, transmit
 from mpcsim.sim.network.tcp.state import (
     LOSS,
-    PROBE,
     RECOVERY,
-    REORDER,
-    RETRANSMIT,
     RING,
     SEGMENT_BYTES,
+    TIME_LOSS_PROBE,
+    TIME_REO_TIMEOUT,
+    TIME_RETRANS,
     Record,
 )
 
 GIVE_UP_MS = 924_600.0
+"""Time of retransmissions after which the connection is aborted (``tcp_retries2`` = 15)."""
 
 
 @compiled
-def expire(c: Record, h: int, now: float) -> None:
-    """The sender's timer."""
+def on_write_timer(c: Record, h: int, now: float) -> None:
+    """Process the expired write timer (``tcp_write_timer_handler``)."""
     s = c.half[h]
     kind = s.timer_kind
-    s.timer = math.inf
-    if s.una == s.nxt:
+    s.timer_expires = math.inf
+    if s.snd_una == s.snd_nxt:
         return
-    if kind == PROBE:
-        _probe(c, h, now)
-    elif kind == REORDER:
+    if kind == TIME_LOSS_PROBE:
+        _send_loss_probe(c, h, now)
+    elif kind == TIME_REO_TIMEOUT:
         before = in_flight(c, h)
-        detect(c, h, now)
+        rack_detect_loss(c, h, now)
         if in_flight(c, h) != before:
-            if s.state != RECOVERY:
+            if s.ca_state != RECOVERY:
                 enter_recovery(c, h)
-                reduce(c, h, 1, 0, False)
-            retransmit_lost(c, h, now)
-        s.timer_kind = RETRANSMIT
-        s.timer = now + late(max(s.segment[s.una & RING].sent + s.rto - now, 0.001))
+                cwnd_reduction(c, h, 1, 0, False)
+            xmit_retransmit_queue(c, h, now)
+        s.timer_kind = TIME_RETRANS
+        s.timer_expires = now + timer_wait(
+            max(s.segment[s.snd_una & RING].xmit_ts + s.rto - now, 0.001)
+        )
     else:
-        _timeout(c, h, now)
+        _enter_loss(c, h, now)
 
 
 @compiled
-def _probe(c: Record, h: int, now: float) -> None:
-    """Send something so that the receiver speaks: new data, or the last segment again; then the
-    timer begins anew (``tcp_send_loss_probe``)."""
+def _send_loss_probe(c: Record, h: int, now: float) -> None:
+    """Send a tail loss probe: new data, or the last segment again (``tcp_send_loss_probe``)."""
     s = c.half[h]
-    if s.probe_end < 0:
-        if s.available > s.sent and s.nxt - s.una < RING:
-            s.probe_again = 0
-            i = cut(c, h, now, SEGMENT_BYTES)
+    if s.tlp_end_seq < 0:
+        if s.bytes_available > s.bytes_sent and s.snd_nxt - s.snd_una < RING:
+            s.tlp_is_retrans = 0
+            i = next_segment(c, h, now, SEGMENT_BYTES)
             transmit(c, h, now, i)
         else:
-            s.probe_again = 1
-            i = s.nxt - 1
-            retransmit(c, h, now, i)
-        s.probe_end = s.nxt
+            s.tlp_is_retrans = 1
+            i = s.snd_nxt - 1
+            retransmit_skb(c, h, now, i)
+        s.tlp_end_seq = s.snd_nxt
         wait = s.rto
     else:
-        wait = max(s.segment[s.una & RING].sent + s.rto - now, 0.001)
-    s.timer_kind = RETRANSMIT
-    s.timer = now + late(wait)
+        wait = max(s.segment[s.snd_una & RING].xmit_ts + s.rto - now, 0.001)
+    s.timer_kind = TIME_RETRANS
+    s.timer_expires = now + timer_wait(wait)
 
 
 @compiled
-def _timeout(c: Record, h: int, now: float) -> None:
-    """Nothing came for too long (``tcp_enter_loss``); after ``tcp_retries2`` timeouts of the least
-    length, doubled up to the longest, the connection is given up (``retransmits_timed_out``)."""
+def _enter_loss(c: Record, h: int, now: float) -> None:
+    """Enter LOSS after a retransmission timeout (``tcp_enter_loss``), or abort.
+
+    The connection is aborted after ``tcp_retries2`` timeouts of the least length, doubled up to the
+    longest (``retransmits_timed_out``).
+    """
     s = c.half[h]
-    if s.partial and s.retrans_ms >= 0 and now - s.retrans_ms >= GIVE_UP_MS:
-        c.given_up = 1
+    if s.partial_ack and s.retrans_stamp >= 0 and now - s.retrans_stamp >= GIVE_UP_MS:
+        c.timed_out = 1
         return
-    new = s.state < RECOVERY
-    for i in range(s.una, s.nxt):
+    new = s.ca_state < RECOVERY
+    for i in range(s.snd_una, s.snd_nxt):
         segment = s.segment[i & RING]
         if segment.sacked:
             continue
-        recent = s.rack_rtt + reorder_window(c, h) - (now - segment.sent) > 0
-        if i != s.una and s.rack_sent > -math.inf and recent:
+        recent = s.rack_rtt + rack_reo_wnd(c, h) - (now - segment.xmit_ts) > 0
+        if i != s.snd_una and s.rack_xmit_ts > -math.inf and recent:
             continue
         if segment.retrans:
             segment.retrans = 0
-            s.retrans -= 1
+            s.retrans_out -= 1
         mark_lost(c, h, i)
-    if new or s.una >= s.recover or (s.state == LOSS and s.partial == 0):
-        remember_window(c, h)
-        s.ssthresh = congestion.shrunk(c, h)
-        s.prior = s.cwnd
+    if new or s.snd_una >= s.recover or (s.ca_state == LOSS and s.partial_ack == 0):
+        init_undo(c, h)
+        s.ssthresh = congestion.ssthresh_after_loss(c, h)
+        s.recover_fs = s.cwnd
     if c.cubic:
-        congestion.forget(c, h)
-        s.epoch_ms = -1.0
-    s.frto = 1 if new or s.partial else 0
+        congestion.reset_cubic(c, h)
+        s.epoch_start = -1.0
+    s.frto = 1 if new or s.partial_ack else 0
     s.cwnd = in_flight(c, h) + 1
-    s.cwnd_count = 0
-    s.state = LOSS
-    s.recover = s.nxt
-    s.probe_end = -1
-    s.partial = 1
-    retransmit(c, h, now, s.una)
+    s.snd_cwnd_cnt = 0
+    s.ca_state = LOSS
+    s.recover = s.snd_nxt
+    s.tlp_end_seq = -1
+    s.partial_ack = 1
+    retransmit_skb(c, h, now, s.snd_una)
     s.rto = min(2 * s.rto, MAX_RTO_MS)
-    s.timer = now + late(s.rto)
-    s.timer_kind = RETRANSMIT
+    s.timer_expires = now + timer_wait(s.rto)
+    s.timer_kind = TIME_RETRANS

@@ -1,0 +1,239 @@
+"""The first message of a signature travels with the request that opens the vault."""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.errors import Aborted, Consequence
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.protocols import frost
+from mpcsim.protocols.engine.channel import seal, unseal
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.frost.messages import Commitments
+from mpcsim.protocols.sample_keys import keys
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.vault import SecretStore
+from mpcsim.service.web.transport import Reply
+from node.checks import SealedShare
+from node.errors import ApiError, BadRequest, Upstream
+from node.signing.combined_opening import SessionOpening, SessionRequest
+from tests.helpers.gateway import CURVES
+from tests.helpers.tiers import fast_few
+from tests.node.wallets import House, failing, losing, on, settled, stored_share
+
+HASH = bytes(range(32))
+ONE_CURVE = fast_few(CURVES[::-1], 1)
+ANOTHER = "The operator has answered another request than this one; try again"
+
+
+def sent(house: House, verb: str = "sign") -> list[Any]:
+    """Keep the bodies of the requests of one verb that pass, decoded."""
+    found: list[Any] = []
+    request = house.transport.request
+
+    async def kept(method: str, path: str, **options: Any) -> Reply:
+        if path.endswith(f"/{verb}"):
+            found.append(wire.Sign.from_bytes(options["body"]))
+        return await request(method, path, **options)
+
+    house.transport.request = kept  # type: ignore[method-assign]
+    return found
+
+
+@pytest.mark.parametrize("curve", ONE_CURVE)
+async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(
+    curve: str, house: House
+) -> None:
+    """One that failed may have been answered: before the answer was lost, for one."""
+
+    record = await house.generate(curve)
+    asked = sent(house)
+    await house.client.nodes()
+    house.gateway.links[INSTITUTION].node.restart()  # refused: another boot
+    await house.sign(record, HASH)
+
+    lost = losing(Reply(503, b'{"error": "lost", "party": %d}' % OPERATOR))
+    house.transport.hook = on("sign", lost)
+    await failing(Upstream, house.sign(record, HASH))
+    await house.sign(record, HASH, signer="institution")
+    assert [body.signer for body in asked] == [OPERATOR, OPERATOR, OPERATOR, INSTITUTION]
+    for distinct in ("session_id", "first"):
+        assert len({getattr(body, distinct) for body in asked}) == 4
+    assert len({body.vault.reply_key for body in asked}) == 4
+
+
+def test_nonces_are_hedged_with_what_there_is_before_the_share() -> None:
+    """A generator that repeats itself gives other nonces for any other session, signer, message or
+    store; for the very same, the same ones."""
+
+    class Stuck:
+        reproducible = False
+
+        def bytes(self, n: int) -> bytes:
+            return bytes(n)
+
+    kept = {OPERATOR: b"o" * 32, INSTITUTION: b"i" * 32}
+    epoch, session = b"e" * 32, b"s" * 32
+
+    def nonces(**changes: Any) -> bytes:
+        given = {
+            "epoch": epoch,
+            "signers": (CLIENT, OPERATOR),
+            "message": b"m",
+            "auth_keys": kept,
+            "session_id": session,
+        } | changes
+        early = frost.prestart(me=CLIENT, rng=Stuck(), **given)
+        # What it has said is sealed already, and nobody else has the keys.
+        said = Commitments.decode(early._payload, frost.FROST.wire(None))  # type: ignore[arg-type]
+        return said.hiding.encode() + said.binding.encode()
+
+    assert nonces() == nonces()
+    others = [
+        {"message": b"n"},
+        {"session_id": b"t" * 32},
+        {"signers": (CLIENT, INSTITUTION)},
+        {"auth_keys": kept | {OPERATOR: b"x" * 32}},
+        {"auth_keys": kept | {INSTITUTION: b"x" * 32}},
+    ]
+    assert len({nonces(), *(nonces(**other) for other in others)}) == 1 + len(others)
+
+
+async def beginning(house: House, record: Any, session_id: bytes, message: bytes) -> SessionOpening:
+    """The request of somebody who has the store, and a token, under an id that it has heard."""
+    key = SessionKey()
+    key.session_id = session_id
+    return SessionOpening(
+        SessionRequest(SealedShare.parse(stored_share(record)), OPERATOR, message),
+        user_id=house.caller().claims.user_id,
+        boots={j: hello.boot for j, hello in (await house.client.nodes()).items()},
+        key=key,
+        rng=SystemRng(),
+    )
+
+
+@pytest.mark.parametrize("curve", ONE_CURVE)
+async def test_an_answer_to_another_request_blames_nobody(curve: str, house: House) -> None:
+    """Whoever has the store and carries the request puts another first message in its place; what
+    the MPC node answers is looked at no further."""
+
+    record = await house.generate(curve)
+    node, asked = house.gateway.links[OPERATOR].node, sent(house)
+    request, handle, others = house.transport.request, node.handle, []
+
+    async def first(method: str, path: str, **options: Any) -> Reply:
+        if path.endswith("/sign"):
+            mine = wire.Sign.from_bytes(options["body"])
+            others.append(await beginning(house, record, mine.session_id, mine.message))
+        return await request(method, path, **options)
+
+    def swapped(verb: str, grant: bytes, data: bytes) -> bytes:
+        if verb != "sign":
+            return bytes(handle(verb, grant, data))
+        other = others[0].request
+        mine = asked[0].vault
+        data = replace(other, vault=replace(other.vault, halves=mine.halves)).to_bytes()
+        answer = wire.Answer.from_bytes(handle(verb, grant, data))
+        # It was opened to the thief's reply key; so that the client sees its own (what the
+        # thief has no way to do, and no other answer would be looked at):
+        stored, half = node.store.find(asked[0].key_id.hex()), mine.halves[OPERATOR]
+        own = node._vault.rewrap(stored, half, mine.reply_key, whole=False)
+        return replace(answer, half=own).to_bytes()
+
+    house.transport.request = first  # type: ignore[method-assign]
+    node.handle = swapped
+    assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
+    house.transport.request, node.handle = request, handle  # type: ignore[method-assign]
+    await settled(house)
+    await house.sign(record, HASH)
+
+
+@pytest.mark.parametrize("early", [True, False])
+async def test_an_answer_that_does_not_say_what_it_answers(early: bool, house: House) -> None:
+    record = await house.generate("ed25519")
+    node = house.gateway.links[OPERATOR].node
+    handle = node.handle
+
+    def stripped(verb: str, grant: bytes, data: bytes) -> bytes:
+        reply: bytes = handle(verb, grant, data)
+        if verb == "sign":
+            reply = replace(wire.Answer.from_bytes(reply), answers=bytes(32)).to_bytes()
+        return reply
+
+    node.handle = stripped
+    assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
+    node.handle = handle
+    await settled(house)
+    await house.sign(record, HASH)
+
+
+@pytest.mark.parametrize("curve", ONE_CURVE)
+async def test_what_does_not_open_ends_the_session(curve: str, house: House) -> None:
+    """Though the request is in order otherwise: the MPC node may have begun by then."""
+
+    record = await house.generate(curve)
+    other = await house.generate("ed25519" if curve == "secp256k1" else "secp256k1")
+    store = SecretStore.from_text(record.secret_store)
+    shares = [
+        record.encrypted_share[:500] + "AAAA" + record.encrypted_share[504:],
+        other.encrypted_share,
+    ]
+    stores = []
+    for party in MPC_NODES:
+        half = store.halves[party]
+        spoilt = half[:-1] + bytes([half[-1] ^ 1])
+        stores.append(replace(store, halves={**store.halves, party: spoilt}))
+        keys = {**store.auth_keys, party: os.urandom(32)}
+        stores.append(replace(store, auth_keys=keys))
+    closed = "Invalid encrypted_share: it does not open with this secret_store"
+    bad = [
+        *(({"secret_store": each.to_text()}, "Invalid secret_store") for each in stores),
+        *(({"encrypted_share": each}, closed) for each in shares),
+    ]
+    for changed, said in bad:
+        assert await failing(BadRequest, house.sign(record, **changed)) == said
+        await settled(house)
+        # Of open sessions nothing else tells at once.
+        assert not house.gateway.gateway.sessions._sessions
+        assert not house.gateway.links[OPERATOR].node._sessions
+    await house.sign(record)
+
+
+def test_an_early_message_opens_for_its_session_and_the_first_round_alone() -> None:
+    """With the authentication key, nobody can say anything later than the first message."""
+    held = keys("ed25519")
+    session = b"s" * 32
+    agreed = frost.setup(held[OPERATOR], (CLIENT, OPERATOR), b"m")
+    for kind, opens in ((1, True), (2, False)):
+        party = frost.party(agreed, session_id=session)
+        party.start()
+        key = held[CLIENT].auth_key(OPERATOR)
+        plain = Envelope(frost.FROST.number, kind, True, CLIENT, OPERATOR, session, b"?")
+        party.receive(CLIENT, seal(key, plain, b"?", SystemRng()).encode())
+        outcome = party.outcome
+        assert isinstance(outcome, Aborted) == opens
+        if isinstance(outcome, Aborted):
+            assert outcome.consequence is Consequence.RETRY
+            assert not outcome.culprits, "whoever has the store has that key"
+
+
+@pytest.mark.parametrize("curve", ONE_CURVE)
+async def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(
+    curve: str, house: House
+) -> None:
+    """With token and secret store, but not the encrypted share, a thief has the MPC node answer a
+    message of its choice; the signature still lacks the client's part."""
+
+    record = await house.generate(curve)
+    asked = await beginning(house, record, os.urandom(32), HASH)
+    reply = await house.client.sign(house.caller().token, asked.request)
+    # Without a pair secret, which only the shares give, the answer does not even open.
+    for message in reply.messages:
+        envelope = Envelope.decode(message)
+        assert envelope.sealed
+        for secret in SecretStore.from_text(record.secret_store).auth_keys.values():
+            assert unseal(secret, envelope) is None

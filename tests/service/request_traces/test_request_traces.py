@@ -1,0 +1,330 @@
+"""One call, told from the log files of all servers: what happened, in order, whoever's clock is
+wrong and whatever else is in the files."""
+
+import json
+import os
+from contextlib import closing
+
+import pytest
+
+from mpcsim import Network
+from mpcsim.cli import main
+from mpcsim.errors import UsageError
+from mpcsim.service.process.request_id import HEADER
+from mpcsim.service.request_traces.lines import LogFollower, find_request, find_requests
+from mpcsim.service.request_traces.request_trace import assemble_trace
+from mpcsim.service.request_traces.simulator_trace import to_simulator_trace
+from mpcsim.service.request_traces.text import caller_requests, format_requests, format_trace
+from mpcsim.service.web.log_files import LogFile
+from node.local import LocalService
+from tests.node.harness import CHEAP, PASSWORD
+
+NEW = {"curve": "ed25519", "password": PASSWORD}
+NETWORK = Network.preset("seoul", institution="frankfurt")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """A key, two signatures and a failure, over a network in virtual time."""
+    folder = tmp_path_factory.mktemp("service") / "logs"
+    with (
+        closing(LogFile(folder, "local")) as log,
+        LocalService(NETWORK, cost=CHEAP, log=log) as service,
+    ):
+        alice = service.user("alice")
+
+        def post(verb, body, name):
+            return alice.post(f"/v3/wallet/{verb}", json=body, headers={HEADER: name})
+
+        share = post("generate", NEW, "new-1").json()
+        post("generate", NEW, "new-2")
+        order = {**share, "message": "00" * 32}
+        post("sign", order, "order-7")
+        service.gateway.links[3].down = True
+        post("sign", order, "order-8")
+        service.http.get("/")
+    return folder
+
+
+def story(logs, name):
+    return assemble_trace(find_request([logs], name).lines)
+
+
+def test_who_asked_whom(logs):
+    (node,) = story(logs, "order-7").roots
+    assert (node.request.role, node.request.path) == ("node", "/v3/wallet/sign")
+    (gateway,) = node.children
+    assert (gateway.request.role, gateway.request.path) == ("gateway", "/mpc/v1/sign")
+    below = {(step.request.role, step.request.path) for step in gateway.children}
+    assert below == {("operator", "/sign"), ("institution", "/open")}
+    for step in node.walk():
+        assert not step.unattributed
+        assert (step.request.status, step.request.key_id) == (200, node.request.key_id)
+        assert step.request.user_id == node.request.user_id != ""
+        for inner in step.children:
+            assert step.began_ms <= inner.began_ms <= inner.ended_ms <= step.ended_ms + 1e-3
+    sessions = {s.request.session_id for s in node.walk() if s.request.path != "/open"}
+    assert len(sessions) == 1
+    assert len(sessions.pop()) == 64
+
+
+def test_phases_and_times_in_words(logs):
+    text = format_trace(story(logs, "order-7"))
+    head, *rows = text.split("\n")
+    took = float(head.removeprefix("request order-7: POST /v3/wallet/sign, 200 in ").split(" ")[0])
+    assert 100 < took < 1000  # what the network costs
+    assert rows[0] == "began 2026-01-01 00:00:" + rows[0].removeprefix("began 2026-01-01 00:00:")
+    assert [row.split(" ")[0] for row in rows[1:4]] == ["user", "key", "session"]
+    said = [row[20:] for row in rows[6:]]
+    assert said[:3] == [
+        "node: POST /v3/wallet/sign: 200",
+        "  - round1",
+        "  gateway: POST /mpc/v1/sign: 200",
+    ]
+    assert "    operator: POST /sign: 200" in said
+    assert "    - institution-link" in said
+    assert "  - vault" not in said  # it takes no time here
+
+
+def test_a_failure_in_plain_words(logs):
+    text = format_trace(story(logs, "order-8"))
+    why = "the institution's MPC node cannot be reached"
+    head, *_ = text.split("\n")
+    assert head.endswith(f" ms: Upstream returned 503 Service Unavailable: {why} (upstream-down)")
+    assert f"gateway: POST /mpc/v1/sign: 503: {why}" in text
+    assert "operator: POST /sign: 200" in text
+
+
+def test_the_list_of_calls(logs):
+    made = caller_requests(find_requests([logs]).lines)
+    found = {request.request_id: request.status for request in made}
+    assert found == dict(
+        zip(("new-1", "new-2", "order-7", "order-8"), (200, 409, 200, 500), strict=True)
+    )
+    wrong = format_requests(caller_requests(find_requests([logs]).lines, errors=True))
+    bad = [line.split("  ")[-1].strip() for line in wrong]
+    why = "ed25519 key already exists for this user (key-exists)"
+    assert bad[0] == f"POST /v3/wallet/generate: {why}"
+    assert len(bad) == 2
+
+
+def test_a_trace_beside_the_simulators(logs, tmp_path):
+    trace = to_simulator_trace(story(logs, "order-7"))
+    document = json.loads(trace.save_perfetto(tmp_path / "out.json").read_text())
+    events = document["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert sorted(names.values()) == ["gateway", "institution", "node", "operator"]
+    threads = {(names[e["pid"]], e["tid"]) for e in events if e["name"] == "thread_name"}
+    assert threads >= {("node", 1), ("operator", 2), ("institution", 3), ("gateway", 4)}
+    slices = [e for e in events if e["ph"] == "X" and e["cat"] == "compute"]
+    assert {"round1", "POST /sign: 200", "POST /open: 200"} <= {e["name"] for e in slices}
+    for one in slices:  # what one track shows is nested, or apart
+        for other in slices:
+            if (one["pid"], one["tid"]) == (other["pid"], other["tid"]):
+                assert _nested(one, other)
+    # Where the time went: to the institution and back.
+    arrows = [m for m in trace.messages if m.kind.startswith("open")]
+    assert [(m.sender, m.receiver) for m in arrows] == [(4, 3), (3, 4)]
+    phases = story(logs, "order-7").roots[0].children[0].phases
+    link = [phase for phase in phases if phase.name == "institution-link"]
+    for message, phase in zip(arrows, link, strict=True):
+        expected = pytest.approx((phase.began_ms, phase.ended_ms), abs=0.01)
+        assert (message.sent_ms, message.received_ms) == expected
+
+
+def _nested(one, other):
+    (a, b), (c, d) = ((e["ts"], e["ts"] + e["dur"]) for e in (one, other))
+    return b <= c or d <= a or (a <= c and d <= b) or (c <= a and b <= d)
+
+
+# ---------------------------------------------------------------------- made up
+
+
+def line(role, at_s, ms=1.0, path="/sign", name="order-9", **more):
+    time = f"2026-01-01T00:00:{at_s:09.6f}+00:00"
+    made = {"time": time, "role": role, "event": "request", "request_id": name, "method": "POST"}
+    return made | {"path": path, "status": 200, "ms": ms} | more
+
+
+def written(folder, role, *lines, tail=""):
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "".join(
+        (each if isinstance(each, str) else json.dumps(each, separators=(",", ":"))) + "\n"
+        for each in lines
+    )
+    (folder / f"{role}.jsonl").write_text(text + tail)
+    return folder
+
+
+def call(to, path, began, ended, status=200):
+    return [to, "POST", path, began, ended, status, 10, 20]
+
+
+def machines(tmp_path, off_s):
+    """Three machines; the operator's clock is wrong."""
+    first = [call("gateway", "/mpc/v1/sign", 1.0, 31.0), call("gateway", "/x", 35.0, 36.0)]
+    node = line("node", 10.0, 40.0, "/v3/wallet/sign", calls=first)
+    below = [call("operator", "/sign", 3, 23)]
+    gateway = line("gateway", 10.002, 28.0, "/mpc/v1/sign", calls=below)
+    warning = {"time": f"2026-01-01T00:00:{10.012 + off_s:09.6f}+00:00", "role": "operator"}
+    warning |= {"level": "WARNING", "event": "look out", "request_id": "order-9"}
+    operator = line("operator", 10.010 + off_s, 10.0)
+    return [
+        written(tmp_path / "a", "node", node),
+        written(tmp_path / "b", "gateway", gateway),
+        written(tmp_path / "c", "operator", operator, warning),
+    ]
+
+
+@pytest.mark.parametrize("off_s", [0.0, 7.0, -7.0])
+def test_clocks_that_differ_do_not_change_the_story(tmp_path, off_s):
+    found = assemble_trace(find_request(machines(tmp_path, off_s), "order-9").lines)
+    (node,) = found.roots
+    gateway, operator = (
+        next(s for s in found.walk() if s.request.role == r) for r in ("gateway", "operator")
+    )
+    assert node.calls[0].handled_by is gateway
+    assert node.calls[1].handled_by is None
+    assert gateway.calls[0].handled_by is operator
+    # It was under way for as long as it came back.
+    assert operator.began_ms == pytest.approx(10.0, abs=1.1)
+    assert operator.lines[0][0] == pytest.approx(operator.began_ms + 2.0, abs=0.01)
+    text = format_trace(found)
+    assert ("the clock of operator was 7000.0 ms" in text) == bool(off_s)
+    assert ("ahead" in text) == (off_s > 0)
+    order = ["node:", "gateway:", "operator: POST", "! operator: WARNING look out"]
+    places = [text.index(words) for words in (*order, "gateway: POST /x")]
+    assert places == sorted(places)
+    assert "gateway: POST /x: answered 200; its log has nothing of it" in text
+
+
+def test_a_call_that_was_lost_is_not_taken_for_the_next(tmp_path):
+    asked = [call("operator", "/sign", 1.0, 5.0, 0), call("operator", "/sign", 6.0, 16.0)]
+    gateway = line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked)
+    written(tmp_path, "gateway", gateway)
+    written(tmp_path, "operator", line("operator", 10.007, 8.0))
+    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).roots
+    lost, answered = step.calls
+    assert lost.handled_by is None
+    assert answered.handled_by.request.role == "operator"
+    trace = to_simulator_trace(assemble_trace(find_request([tmp_path], "order-9").lines))
+    assert [message.fate for message in trace.messages] == ["lost", "delivered", "delivered"]
+    assert trace.finished_ms == pytest.approx(20.0)
+
+
+def test_a_call_that_was_broken_off_led_to_what_lies_within_it(tmp_path):
+    asked = [call("operator", "/sign", 1.0, 9.0, 0)]
+    written(tmp_path, "gateway", line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked))
+    written(tmp_path, "operator", line("operator", 10.002, 6.0))
+    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).roots
+    assert step.calls[0].handled_by.request.role == "operator"
+
+
+def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):
+    """The first of two requests seems to be part of the second call."""
+    asked = [call("operator", "/exchange", 1.0, 9.0), call("operator", "/exchange", 21.0, 29.0)]
+    written(tmp_path, "gateway", line("gateway", 10.0, 30.0, "/mpc/v1/exchange", calls=asked))
+    made = (line("operator", at, 4.0, "/exchange") for at in (10.023, 10.043))
+    written(tmp_path, "operator", *made)
+    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).roots
+    assert [each.handled_by.began_ms for each in step.calls] == pytest.approx([3.0, 23.0], abs=0.01)
+    assert not step.unattributed
+
+
+# ---------------------------------------------------------------------- what files may hold
+
+
+def test_what_is_no_log_line_is_left_out_and_said(tmp_path, capsys):
+    odd = [
+        '{"request_id":"order-9"}',
+        '{"request_id":"order-9","time":"yesterday","role":"node","event":"x"}',
+        '{"request_id":"order-9","time":"2026-01-01T00:00:01","role":7,"event":"x"}',
+        '["request_id":"order-9',
+        json.dumps(line("node", 1.0, ms=float("nan")), separators=(",", ":")),
+        json.dumps(line("node", 1.0, calls=[["too", "short"]]), separators=(",", ":")),
+        json.dumps(line("node", 1.0, spans=7), separators=(",", ":")),
+        "\udc80".encode(errors="surrogateescape").hex(),
+    ]
+    tail = '{"time":"2026-01-01T00:00:03+00:00","request_id":"order-9","ro'
+    written(tmp_path, "node", *odd, line("node", 2.0), tail=tail)
+    (tmp_path / "node.jsonl.1").write_bytes(b"\xff\xfe\0 not a log \n" * 3)
+    (tmp_path / "notes.txt").write_text('"request_id":"order-9"\n')
+    assert main(["logs", "order-9", "--folder", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("node: POST /sign: 200") == 1
+    assert err == f"{tmp_path}/node.jsonl: left out what is no log line (7)\n"
+
+
+def test_what_lines_say_moves_no_cursor(tmp_path, capsys):
+    nasty = line("node", 1.0, error="\x1b[2J\r\n", path="/\x07", user_id="\x1b]0;x")
+    written(tmp_path, "node", nasty)
+    for arguments in (["order-9"], []):
+        assert main(["logs", *arguments, "--folder", str(tmp_path)]) == 0
+        said = capsys.readouterr().out
+        assert "\x1b" not in said
+        assert "\x07" not in said
+        assert r"\x1b[2J\r\n" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nothing", "nothing: no line of 1 file in {0} bears this request id"),
+        ("order-", "order-: 2 request ids begin so: order-1, order-10"),
+        ("", "a request id is 1 to 64 letters"),
+        ("a b", "a request id is 1 to 64 letters"),
+        ("x" * 65, "a request id is 1 to 64 letters"),
+    ],
+)
+def test_what_is_asked_for_is_not_there(tmp_path, name, said):
+    written(tmp_path, "node", *(line("node", 1.0, name=n) for n in ("order-1", "order-10")))
+    with pytest.raises(UsageError) as error:
+        find_request([tmp_path], name)
+    assert str(error.value).startswith(said.format(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "there are no log files (*.jsonl)"),
+        (["--perfetto", "x"], "--perfetto: of which call?"),
+        (["order-1", "--follow"], "--errors and --follow are for lists"),
+        (["--folder", "nowhere"], "nowhere: No such file or directory"),
+    ],
+)
+def test_commands_that_make_no_sense(tmp_path, arguments, said, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    folder = [] if "--folder" in arguments else ["--folder", "empty"]
+    assert main(["logs", *arguments, *folder]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_beginning_of_an_id_will_do_and_a_whole_one_comes_first(tmp_path):
+    written(tmp_path, "node", *(line("node", 1.0, name=n) for n in ("order-1", "order-10")))
+    assert {each.request_id for each in find_request([tmp_path], "order-1").lines} == {"order-1"}
+    assert {each.request_id for each in find_request([tmp_path], "order-10").lines} == {"order-10"}
+
+
+def test_following(tmp_path):
+    log = tmp_path / "node.jsonl"
+    written(tmp_path, "node", line("node", 1.0))
+    following = LogFollower([tmp_path])
+    assert list(following.lines()) == []
+
+    def add(text):
+        with log.open("a") as file:
+            file.write(text)
+
+    whole = json.dumps(line("node", 2.0, path="/a")) + "\n"
+    add(whole[:20])
+    assert list(following.lines()) == []
+    add(whole[20:])
+    assert [each.path for each in following.lines()] == ["/a"]
+    add(json.dumps(line("node", 3.0, path="/b")) + "\n")
+    os.rename(log, tmp_path / "node.jsonl.1")
+    written(tmp_path, "node", line("node", 4.0, path="/c"))
+    assert sorted(each.path for each in following.lines()) == ["/b", "/c"]
+    os.unlink(tmp_path / "node.jsonl.1")
+    assert list(following.lines()) == []
+    following.close()
