@@ -33,7 +33,7 @@ from uvicorn.server import ServerState
 
 from mpcsim.errors import UsageError
 from mpcsim.service.error_codes import Code, code_of_framework_status
-from mpcsim.service.process.request_id import HEADER, IN_SCOPE, new_request_id
+from mpcsim.service.process.request_id import HEADER, IN_SCOPE, USER_IN_SCOPE, new_request_id
 from mpcsim.service.process.settings import seconds, setting, whole_number
 
 LOG = logging.getLogger(__name__)
@@ -190,8 +190,10 @@ class Connections:
         self.idle = WaitQueue(None)
         self.pipelining = WaitQueue(None)
         """Several requests are here; they need not leave a place between two of them."""
-        self._turn_queue: deque[HttpConnection] = deque()
-        """Connections with something to handle, in the order in which that came."""
+        self._turn_queues: OrderedDict[str | None, deque[HttpConnection]] = OrderedDict()
+        """Connections with something to handle: a queue per user of the connection's last request,
+        and one for connections whose user is not known. They are served round robin, so that
+        nobody waits for all requests of one user."""
         self._begun = 0
         """Number of connections of which something has been handled in this iteration of the
         loop."""
@@ -213,8 +215,8 @@ class Connections:
     def take_turn(self, connection: HttpConnection) -> bool:
         """Return whether a connection may handle what has come, now; if not, it stands in line and
         is called."""
-        if self._turn_queue or self._begun >= CONNECTIONS_A_TURN:
-            self._turn_queue.append(connection)
+        if self._turn_queues or self._begun >= CONNECTIONS_A_TURN:
+            self.requeue(connection)
             return False
         if not self._begun:
             connection.loop.call_soon(self._next_turn, connection.loop)
@@ -223,12 +225,16 @@ class Connections:
 
     def requeue(self, connection: HttpConnection) -> None:
         """Call a connection that has had its turn, and has more to handle, after all others."""
-        self._turn_queue.append(connection)
+        self._turn_queues.setdefault(connection.last_user, deque()).append(connection)
 
     def _next_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._begun = min(len(self._turn_queue), CONNECTIONS_A_TURN)
-        for _ in range(self._begun):
-            loop.call_soon(self._turn_queue.popleft().resume_handling)
+        self._begun = 0
+        while self._turn_queues and self._begun < CONNECTIONS_A_TURN:
+            user, queue = self._turn_queues.popitem(last=False)
+            loop.call_soon(queue.popleft().resume_handling)
+            if queue:
+                self._turn_queues[user] = queue  # behind the others
+            self._begun += 1
         if self._begun:
             loop.call_soon(self._next_turn, loop)
 
@@ -455,6 +461,16 @@ class HttpConnection(H11Protocol):
         self._is_behind = False
         """Whether more of what has come waits for its turn; nothing is read till then."""
         self._dropped_bytes = 0
+        self._last_user: str | None = None
+
+    @property
+    def last_user(self) -> str | None:
+        """The user whose request was the last that was answered here, if that is known."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None:  # the present one's user is known at its end
+            scope = cast(dict[str, Any], cycle.scope)
+            self._last_user = scope.get(USER_IN_SCOPE) or self._last_user
+        return self._last_user
 
     @property
     def state(self) -> State:

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import BAD_REQUEST
-from mpcsim.service.process.request_id import HEADER, IN_SCOPE, new_request_id
+from mpcsim.service.process.request_id import HEADER, IN_SCOPE, USER_IN_SCOPE, new_request_id
 from mpcsim.service.rpc import session_keys
 from mpcsim.service.web import idempotency
 from mpcsim.service.web.request_records import CURRENT, MAX_ERROR_BODY, RequestRecorder
@@ -72,7 +72,7 @@ class RequestIds:
                 break
         else:
             name = new_request_id()
-        scope[IN_SCOPE] = name
+        scope[IN_SCOPE], connection = name, scope
         if b"%" in (raw_path := scope.get("raw_path") or b""):
             scope = {**scope, "path": _decode_path(raw_path)}
         record = self.recorder.open(str(name, "ascii"), scope["method"], scope["path"])
@@ -107,6 +107,7 @@ class RequestIds:
                 await self.app(scope, receive, named)
         finally:
             CURRENT.reset(before)
+            connection[USER_IN_SCOPE] = record.user_id
             self.recorder.close(record)
 
 

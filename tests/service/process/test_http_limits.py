@@ -30,7 +30,7 @@ from mpcsim.service.process.http_limits import (
     Limit,
     uvicorn_options,
 )
-from mpcsim.service.process.request_id import IN_SCOPE
+from mpcsim.service.process.request_id import IN_SCOPE, USER_IN_SCOPE
 from mpcsim.service.process.settings import SettingsError, describe, read
 from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.run.realtime.clock import VirtualLoop
@@ -54,9 +54,12 @@ class App:
         self.go.set()
         self.body = b"done"
         self.begun = 0
+        self.asked: list[bytes] = []
 
     async def __call__(self, scope, receive, send) -> None:
         self.begun += 1
+        self.asked.append(scope["query_string"])
+        scope[USER_IN_SCOPE] = scope["query_string"].decode() or None
         if scope["path"] == "/read":
             scope[IN_SCOPE] = b"as-logged"
             while (await receive()).get("more_body"):
@@ -231,6 +234,23 @@ def test_few_requests_begin_in_a_turn_of_the_loop(server):
     counts = server.loop.run_until_complete(watch())
     assert max(b - a for a, b in pairwise(counts)) == CONNECTIONS_A_TURN
     assert {client.got.count(b"done") for client in clients} == {3}
+
+
+def test_nobody_waits_for_all_that_one_user_asks(server):
+    """Connections that are busy with one user's requests stand in one line, also those with more to
+    come of a body; each line has its turn."""
+    alice = ask().replace(b"/", b"/?alice", 1)
+    slow = alice.replace(b"GET", b"POST").replace(b"\r\n\r\n", b"\r\nContent-Length: 2\r\n\r\n")
+    crowd = [server.connect().send(alice) for _ in range(5 * CONNECTIONS_A_TURN)]
+    bob = server.connect().send(ask().replace(b"/", b"/?bob", 1))
+    server.app.asked.clear()
+    for data in (slow, b"xx", alice):
+        for client in crowd:
+            client.protocol.data_received(data)
+    bob.send(ask().replace(b"/", b"/?bob", 1))
+    server.wait(1.0)
+    assert len(server.app.asked) == 2 * len(crowd) + 1
+    assert server.app.asked.index(b"bob") <= 2 * CONNECTIONS_A_TURN
 
 
 # --- headers ------------------------------------------------------------------------------------

@@ -47,8 +47,10 @@ FEE_MULTIPLE: Final = 5
 HEADROOM: Final = 4
 """A transaction that offers the base fee of now waits as soon as that rises, and with it, since an
 account's transactions go in order, everybody's after it. So an operation leaves room for a quarter
-more: two full blocks, with the default of twice the base fee four from its gas step to its sending.
-A base fee that rises by more within one block's time still holds the account up until it falls."""
+more: one full block's growth, and two where the priority fee is 2 % of the base fee. More would
+refuse operations between their gas step and their sending: with its default, twice the base fee,
+one may be sent after three full blocks. A base fee that rises by more within one block's time still
+holds the account up until it falls."""
 
 REMEMBERED_OF_USER: Final = 64
 """Operations of one user in memory; the oldest give way."""
