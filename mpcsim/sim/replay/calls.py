@@ -1,12 +1,11 @@
-"""The message graph of a call of the REST API: what waits for what, from runs over other networks.
+"""The message graph of a REST call, inferred from recorded runs.
 
-The service is a program, not a table of rounds: nobody writes down what its requests wait for. So a
-call is made several times, over links whose latencies differ from run to run, in virtual time,
-where computing takes none. Whatever is sent is sent at the moment when the last thing that it waits
-for has arrived: what that was, in all runs together, is what it waits for. A graph that would not
-give every message of every run its time is refused. No message overtakes another one on the same
-link while runs are made: what a call would do otherwise if one did, its graph does not know. All
-times are milliseconds.
+The service is a program, not a table of rounds, so its dependencies are inferred: a call is run
+``RUNS`` times in virtual time, without computing time, over links of different random latencies. A
+message is sent at the moment when the last message that it depends on arrives; it depends on every
+message that was this last one in some run. A graph that does not reproduce the time of every
+message in every run is refused. Links deliver in order during the runs: a graph does not know what
+a call would do if one message overtook another. All times are milliseconds.
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ from mpcsim.sim.replay.graph import MessageGraph
 from mpcsim.sim.replay.steps import GATEWAY, NO_TIMEOUTS, GraphMessage, Step, Timeouts
 
 RUNS: Final = 24
-"""Each link is the slow one in some of them, with each of the others."""
+"""Runs of a call: each link is slow in some of them, alone and with each other link."""
 AT_ONCE: Final = 1e-6
-"""Difference in ms below which two times count as equal: rounding."""
+"""Times that differ by less are equal, but for rounding."""
 NEAR_MS: Final = 5.0
 FAR_MS: Final = 150.0
 SPREAD: Final = 1.0
-"""Standard deviation of the logarithm of latencies: wide, so that messages overtake each other."""
+"""Spread of latencies: so large that the message that arrives last varies."""
 SEGMENTS: Final = 400
-"""Initial window in segments, so large that no message waits for it."""
+"""Initial congestion window: so large that nothing waits for it."""
 IN_ORDER: Final = "2"
-"""HTTP/2: what is sent over a link arrives in this order."""
+"""HTTP/2: a link delivers in order."""
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """Recording of one call; times in ms since it began."""
+    """A call that was run: its messages, in milliseconds since its start."""
 
     ended_ms: float
     messages: Sequence[DeliveredMessage]
 
 
 def recording_network(run: int) -> Network:
-    """Return the network over which run ``run`` makes the call."""
+    """Return the network over which the call is made in run ``run``."""
     latencies = (LogNormal(FAR_MS if run >> bit & 1 else NEAR_MS, SPREAD) for bit in range(3))
     connection = Connection(initial_window=SEGMENTS, http=IN_ORDER)
     return Network.star(*latencies, mbit_per_s=1e9, connection=connection)
@@ -61,7 +60,7 @@ class _MessageName(NamedTuple):
     asking: Endpoint
     asked: Endpoint
     nth: int
-    """Number of the request among those between these ends, from 0 on."""
+    """Index among the requests between these ends."""
     answer: bool
 
 
@@ -73,14 +72,14 @@ class _Times(NamedTuple):
 def build_graph(
     name: str, runs: Sequence[RecordedCall], timeouts_s: Timeouts = NO_TIMEOUTS
 ) -> MessageGraph:
-    """The graph that gives every message of every run its time.
+    """Return the graph that reproduces the time of every message in every run.
 
     Args:
-        timeouts_s: of the service (``MessageGraph.timeouts_s``).
+        timeouts_s: the service's time-outs (``MessageGraph.timeouts_s``).
 
     Raises:
-        UsageError: there is none: the call sends other messages now and then, or something else
-            than the messages of the call decides when they are sent.
+        UsageError: there is none: runs differ in their messages, or a message was not sent
+            when another one arrived.
     """
     named = [_messages_by_name(name, run) for run in runs]
     first = named[0]
@@ -132,7 +131,7 @@ def build_graph(
 
 
 def arrival_times(name: str, run: RecordedCall) -> dict[str, float]:
-    """Return the arrival time in ms of each message of a run, by its name in the graph.
+    """Return the arrival time of each message of a run, by its name in the graph.
 
     Raises:
         UsageError: a request has more than one answer.
@@ -141,7 +140,7 @@ def arrival_times(name: str, run: RecordedCall) -> dict[str, float]:
 
 
 def _messages_by_name(name: str, run: RecordedCall) -> dict[_MessageName, DeliveredMessage]:
-    """Return a run's messages by name, without those after the call's end."""
+    """Return the messages that were sent before the call's end, by name."""
     found: dict[_MessageName, DeliveredMessage] = {}
     nth: Counter[tuple[Endpoint, Endpoint]] = Counter()
     asking: dict[int, _MessageName] = {}
@@ -163,10 +162,10 @@ def _messages_by_name(name: str, run: RecordedCall) -> dict[_MessageName, Delive
 def _needed_messages(
     what: str, at: Sequence[float], times: Sequence[dict[_MessageName, _Times]]
 ) -> frozenset[_MessageName]:
-    """The messages of which the last to arrive came at that time, in every run."""
+    """Return messages of which the last arrived at time ``at``, in every run."""
     if all(moment <= AT_ONCE for moment in at):
         return frozenset()
-    # A message that comes with another one, behind which it had to stay, says nothing by that.
+    # Messages that arrive together may do so by head-of-line blocking alone.
     never_late = {
         each
         for each in times[0]
@@ -200,8 +199,9 @@ def message_name(asking: Endpoint, asked: Endpoint, nth: int, *, answer: bool) -
     """Return the name of a message of a call.
 
     Args:
-        asking: who sent the request that it is, or is the answer to; ``asked``: who got that.
-        nth: of the call's requests between these ends, from 0 on, in the order of their beginnings.
+        asking: sender of the request, which is the message or is answered by it.
+        asked: receiver of the request.
+        nth: index among the call's requests between these ends, in order of time.
     """
     ends = f"{_place_name(_party_at(asking))} → {_place_name(_party_at(asked))}"
     return f"{'answer to ' if answer else ''}request {nth + 1} {ends}"

@@ -1,4 +1,4 @@
-"""A chunk of samples: their draws, and what the kernel makes of them. In milliseconds."""
+"""Simulation of a chunk of samples: draws in, times out, in milliseconds."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ class Chunk:
 
     plan: Plan
     ends: dict[PartyId, Floats]
-    """Finishing time of each party in each sample; infinite for a call that failed."""
+    """Completion time of each party; infinite if the call failed."""
     starts: Floats
-    """Start of each step; empty unless an explanation is asked for, like all that follow."""
+    """Start of each step; this and what follows is empty unless requested."""
     joined: Bools
     """Whether a step directly follows the one before it."""
     arrivals: Floats
-    """Arrival of each message."""
+    """Arrival time of each message."""
     parts: Floats
-    """Time of each hop, split by ``SIMULATED``."""
+    """Time of each hop by part (``SIMULATED``)."""
 
     @classmethod
     def of(cls, plan: Plan, ends: Floats) -> Chunk:
-        """Make a chunk of finishing times alone: a row for each party."""
+        """Return a chunk of completion times alone, a row for each party."""
         none = np.empty((0, 0))
         by_party = dict(zip(plan.parties, ends, strict=True))
         return cls(plan, by_party, none, none.astype(np.bool_), none, none)
 
     @cached_property
     def finished(self) -> Floats:
-        """Finishing time of the last party, for each sample."""
+        """Completion time of the last party."""
         latest: Floats = np.maximum.reduce(list(self.ends.values()))
         return latest
 
 
 def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> Chunk:
-    """Work out the times of some samples.
+    """Simulate some samples.
 
     Args:
-        explain: whether to say why, too.
+        explain: whether to keep the times of steps, messages and hops.
     """
     n = samples.stop - samples.start
     forward = np.empty((len(plan.hops), n))
@@ -76,7 +76,7 @@ def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> 
     arrivals = np.zeros((len(plan.messages), why))
     parts = np.zeros((len(plan.hops), len(SIMULATED), why))
     from mpcsim.sim.replay.kernels import (
-        replay_loop,  # here, because it comes with half a second of numba
+        replay_loop,  # here: importing numba takes half a second
     )
 
     replay_loop.run(

@@ -1,4 +1,8 @@
-"""Critical paths of a replay, added up chunk by chunk."""
+"""Sums over the critical paths of a replay.
+
+Model: the critical path of a sample leads from its end back to its start, from every step to the
+message or the earlier step of the same party that it waited for last.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from mpcsim.sim.replay.results import Explanation, PathShare
 
 
 class CriticalPathTotals:
-    """Adds up critical paths, chunk by chunk; of one plan."""
+    """Sums over the critical paths of one plan's samples."""
 
     def __init__(self, plan: Plan) -> None:
         self._split = dict.fromkeys(PARTS, 0.0)
@@ -24,10 +28,10 @@ class CriticalPathTotals:
         self._parties = {step.party: [0.0, 0.0] for step in plan.steps}
         self._last: dict[PartyId, float] = dict.fromkeys(plan.parties, 0.0)
         self.answered = 0
-        """Runs that did not fail: the others have no path."""
+        """Number of runs that did not fail: the others have no critical path."""
 
     def add(self, run: Chunk) -> None:
-        """Walk back from the finishes of one chunk."""
+        """Add the critical paths of a chunk, traced back from its ends."""
         plan = run.plan
         on_links: dict[str, Bools] = {}
         on_parties: dict[PartyId, Bools] = {}
@@ -55,7 +59,7 @@ class CriticalPathTotals:
             if previous >= 0:
                 _mark(on_steps, previous, on & joined)
                 on = on & ~joined
-            for need in sorted(step.needs, reverse=True):  # of those that came together, the last
+            for need in sorted(step.needs, reverse=True):  # ties: the last one
                 via = on & (run.arrivals[need] == run.starts[number])
                 if via.any():
                     on = on & ~via
@@ -70,7 +74,7 @@ class CriticalPathTotals:
             self._parties[i][0] += np.count_nonzero(on)
 
     def merge(self, other: CriticalPathTotals) -> None:
-        """Add what another one has of the same plan."""
+        """Add the sums of other samples of the same plan."""
         self.answered += other.answered
         for sums, more in zip(self._sums(), other._sums(), strict=True):
             for key, value in more.items():
@@ -91,7 +95,7 @@ class CriticalPathTotals:
         self._split["service"] += float(weights.sum()) * hop.service_ms
 
     def explanation(self) -> Explanation:
-        """Averages over the runs that did not fail."""
+        """Return averages over the runs that did not fail."""
         samples = max(1, self.answered)
 
         def share(times: float, spent: float) -> PathShare:

@@ -1,13 +1,13 @@
-"""Transfers by fitted distributions: quick, and approximate. All times are milliseconds.
+"""Approximate replay: a linear regression of each transfer's time, with bootstrapped residuals.
 
-Some thousand samples are simulated. Without losses, each transfer's time is fitted as a constant
-and so many of its latencies there and back. What is left over, losses and all, is drawn from the
-simulated samples: one sample's remainders for all transfers together, because a loss makes those
-that follow it on its connection slower, too. Latencies are drawn anew.
+Model: some thousand samples are simulated. Without losses, each transfer's time is fitted by least
+squares as a constant plus multiples of its latencies there and back. Latencies are drawn anew;
+residuals, losses included, are drawn from the simulated samples, those of all transfers from the
+same sample: a loss delays what follows on the connection.
 
-It ignores that what is left over depends on the latencies, and can know nothing of what is rarer
-than the simulated samples. How far it is off in time is measured on other samples; where that is
-more than one wants to bear, every transfer is simulated.
+Assumed: residuals do not depend on the latencies. Left out: events rarer than the simulated
+samples. The error is measured on other samples; if it exceeds the tolerance, every transfer is
+simulated. All times are milliseconds.
 """
 
 from __future__ import annotations
@@ -28,49 +28,49 @@ from mpcsim.sim.replay.results import Approximation
 from mpcsim.sim.run.compute import Compute
 
 SIMULATED: Final = 16 * CHUNK
-"""Samples to fit, if there are few transfers."""
+"""Samples of the fit, at most."""
 MOST_TIMES: Final = 1 << 22
-"""Remainders that are kept, of all transfers together."""
+"""Residuals kept, at most, of all transfers together."""
 JUDGED: Final = 32 * CHUNK
-"""Other samples, to judge by: 33 of them are above p99.9."""
+"""Other samples, to measure the error: 33 of them are above p99.9."""
 JUDGED_AT: Final = (50.0, 95.0, 99.0, 99.9)
-"""Percentiles whose times are compared."""
+"""Percentiles at which the error is measured."""
 TOLERANCE: Final = 0.05
-"""Largest relative error at one of them with which it is used, unless told otherwise."""
+"""Largest accepted relative error at any of them, by default."""
 NEGLIGIBLE: Final = 1e-9
 
 
 class FittedTransfers:
-    """Fitted transfers of a plan."""
+    """Regressions of the transfers of a plan."""
 
     def __init__(self, plan: Plan, network: Network, compute: Compute, seed: int) -> None:
         hops = len(plan.hops)
         self.count = max(CHUNK, min(SIMULATED, MOST_TIMES // max(1, hops) // CHUNK * CHUNK))
         self._plan = plan
         draws = DrawTable(self.count, seed)
-        took = _took(plan, draws, self.count)
+        took = _transfer_times(plan, draws, self.count)
         links = tuple(replace(link, loss=0.0, back_loss=None) for link in network.links)
         lossless = replace(network, links=links)
         clear = Plan(plan.steps, plan.messages, lossless, compute, plan.scope, plan.timeouts_s)
         lossy = any(hop.direction.is_lossy for hop in plan.hops)
-        without = _took(clear, draws, self.count) if lossy else took
+        without = _transfer_times(clear, draws, self.count) if lossy else took
         self._factors = np.zeros((hops, 3))
         self._rest = np.empty((self.count, hops))
         for h, hop in enumerate(plan.hops):
             each = slice(0, self.count)
-            there = self._every(draws(hop.key, hop.direction, "forward", each))
-            back = self._every(draws(hop.key, hop.direction, "backward", each))
+            there = self._per_sample(draws(hop.key, hop.direction, "forward", each))
+            back = self._per_sample(draws(hop.key, hop.direction, "backward", each))
             self._factors[h] = _fit(there, back, without[h])
             fitted = self._factors[h] @ np.stack([there, back, np.ones(self.count)])
             self._rest[:, h] = took[h] - fitted
         self._needs_back = np.abs(self._factors[:, 1]) > NEGLIGIBLE
 
-    def _every(self, drawn: Drawn) -> Floats:
-        """Return a value for each sample; one that holds for all is repeated."""
+    def _per_sample(self, drawn: Drawn) -> Floats:
+        """Return one value for each sample, even if all are the same."""
         return np.broadcast_to(drawn, self.count).astype(np.float64)
 
     def simulate(self, seed: int, number: int, count: int, purpose: str = "samples") -> Chunk:
-        """Draw and evaluate the samples of one chunk."""
+        """Draw a chunk of ``count`` samples."""
         plan = self._plan
         source = SampledDraws(seed, number, purpose)
         each = slice(0, count)
@@ -82,7 +82,7 @@ class FittedTransfers:
                 back[h] = source(hop.key, hop.direction, "backward", each)
         which = source.choices(self.count, count)
         ends = np.empty((len(plan.parties), count))
-        from mpcsim.sim.replay.kernels import fitted_loop  # here, as ``chunk`` does it
+        from mpcsim.sim.replay.kernels import fitted_loop  # here, like ``chunk``
 
         fitted_loop.run(
             plan.step_records,
@@ -102,7 +102,7 @@ class FittedTransfers:
         return Chunk.of(plan, ends)
 
     def evaluate(self, seed: int, tolerance: float) -> Approximation:
-        """Compare with simulated samples of other draws."""
+        """Measure the error on simulated samples of other draws."""
         ours, theirs = np.empty(JUDGED), np.empty(JUDGED)
         for number in range(JUDGED // CHUNK):
             each = slice(number * CHUNK, (number + 1) * CHUNK)
@@ -116,15 +116,18 @@ class FittedTransfers:
             none = dict.fromkeys(JUDGED_AT, math.inf)
             return Approximation(self.count, JUDGED, math.inf, none, math.inf, tolerance)
         mean = float(exact.mean())
-        errors = {at: _off(*(np.percentile(x, at) for x in (fitted, exact))) for at in JUDGED_AT}
+        errors = {
+            at: _relative_error(*(np.percentile(x, at) for x in (fitted, exact)))
+            for at in JUDGED_AT
+        }
         apart = float(np.abs(np.quantile(fitted, levels) - np.quantile(exact, levels)).mean())
         distance = apart / mean if mean else 0.0
-        off = _off(float(fitted.mean()), mean)
+        off = _relative_error(float(fitted.mean()), mean)
         return Approximation(self.count, JUDGED, off, errors, distance, tolerance)
 
 
-def _off(ours: float, theirs: float) -> float:
-    """Return by which share of ``theirs`` a value is larger; negative if it is smaller."""
+def _relative_error(ours: float, theirs: float) -> float:
+    """Return the relative difference of ``ours`` from ``theirs``."""
     return float(ours / theirs - 1) if theirs else 0.0
 
 
@@ -137,12 +140,12 @@ def chunks(
     explain: bool = False,
     draws: ArraySource | None = None,
 ) -> Iterator[tuple[slice, Chunk]]:
-    """Work out samples, chunk after chunk, each with a generator of its own.
+    """Simulate samples chunk by chunk, each chunk with its own generator.
 
     Args:
-        fitted: in place of simulating every transfer.
-        samples: which; the first begins a chunk.
-        draws: in place of the generators.
+        fitted: regressions, in place of simulation.
+        samples: their numbers; the first begins a chunk.
+        draws: draws in place of the generators'.
     """
     for first in samples[::CHUNK]:
         number, each = first // CHUNK, slice(first, min(first + CHUNK, samples.stop))
@@ -152,8 +155,8 @@ def chunks(
             yield each, simulate(plan, draws or SampledDraws(seed, number), each, explain)
 
 
-def _took(plan: Plan, draws: DrawTable, count: int) -> Floats:
-    """Return the duration of each transfer in each sample of a table."""
+def _transfer_times(plan: Plan, draws: DrawTable, count: int) -> Floats:
+    """Return the time of each transfer in the samples of a table."""
     took = np.empty((len(plan.hops), count))
     for first in range(0, count, CHUNK):
         each = slice(first, min(first + CHUNK, count))
@@ -162,9 +165,9 @@ def _took(plan: Plan, draws: DrawTable, count: int) -> Floats:
 
 
 def _fit(there: Floats, back: Floats, took: Floats) -> Floats:
-    """``took`` as so many times ``there`` and ``back`` and a constant, by least squares.
+    """Fit ``took`` to multiples of ``there`` and ``back`` and a constant, by least squares.
 
-    One that does not vary has no factor but propagation's own.
+    A constant latency has propagation's factor: 1 there, 0 back.
     """
     factors = np.array([1.0, 0.0, 0.0])
     rest = took - there

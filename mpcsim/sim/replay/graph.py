@@ -1,25 +1,24 @@
-"""The message graph of a session: who sends what after having what, without when.
+"""The message graph of a session: its messages, steps and dependencies, without times.
 
-What a session sends does not depend on the network: who computes which round, what each round
-waits for, who sends how many bytes to whom. ``record`` takes that message graph out of one trace,
-and ``MessageGraph.replay`` works out when everybody would have finished under any network model,
-for many draws of latencies and losses at once, as arrays.
+The graph does not depend on the network: the rounds of each party, the messages that each round
+needs, the size of each message. ``record`` extracts it from one trace; ``MessageGraph.replay``
+computes completion times under any network model, for many draws of latencies and losses.
 
     >>> sim = Simulation(Network.star(), seed=1)
     >>> sim.generate()
     >>> graph = record(sim.sign().trace)
     >>> print(graph.replay(Network.preset("seoul", access="lte"), 1_000_000))
 
-``MessageGraph.distribution`` does the same for any number of samples, on all cores or a cluster,
-with percentiles to 0.1 %.
+``MessageGraph.distribution`` does this for any number of samples, on all cores or a cluster, with
+percentiles to 0.1 %.
 
-A call of the REST API, vault and all, has such a graph, too: ``node.local.LocalService.record``
-makes it (``calls`` finds out what waits for what), ``node.calls.signing_call`` that of a signature.
+A REST call, vault included, also has a graph: ``node.local.LocalService.record`` makes it
+(``calls`` infers the dependencies), ``node.calls.signing_call`` that of a signature.
 
-Every sample is simulated on the kernel that carries the messages of ``engine.VirtualRun``, too
-(``mpcsim.sim.network.tcp.traffic``): fed with the same draws (``DrawTable``), both give the same
-times, bit by bit. A sample is one session. What depends on the calls before or beside it (a kept
-connection's history, two calls on one link) a replay does not know; ``LocalService`` does.
+Samples are simulated by the kernel of ``engine.VirtualRun`` (``mpcsim.sim.network.tcp.traffic``):
+with the same draws (``DrawTable``), both give the same times, bit by bit. A sample is one session;
+the effects of earlier or concurrent calls (the history of a kept connection, two calls on a link)
+are left out, and simulated by ``LocalService``.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ from mpcsim.sim.traces.records import Scope
 
 
 class ReplayOptions(TypedDict, total=False):
-    """Arguments of ``MessageGraph.replay`` that say how a replay is worked out."""
+    """Optional arguments of ``MessageGraph.replay`` and ``distribution``."""
 
     costs: Compute | None
     parties: bool
@@ -63,19 +62,19 @@ class ReplayOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class MessageGraph:
-    """Message graph of a session: its steps and messages, without times."""
+    """Message graph of a session: a directed acyclic graph of steps and messages."""
 
     name: str
-    """Name of the recorded run, e.g. ``sign secp256k1``."""
+    """Name of the run, e.g. ``sign secp256k1``."""
     steps: tuple[Step, ...]
-    """Steps in an order in which they can run; each party's in the order in which they do run."""
+    """Steps in topological order; those of a party in the order in which they run."""
     messages: tuple[GraphMessage, ...]
     scope: Scope = "protocol"
-    """Kind of the run: of a protocol (``record``), or a REST call (``calls.build_graph``)."""
+    """``protocol`` (``record``), or ``rest``: a REST call (``calls.build_graph``)."""
     timeouts_s: Timeouts = NO_TIMEOUTS
-    """Time-outs of a call: of the node for the gateway, and of the gateway for an MPC node; a call
-    whose answer comes later has failed. A protocol has no time-outs; a service may have another MPC
-    node sign where one was late, which a replay does not know."""
+    """Time-outs of a call: of its node for the gateway, and of the gateway for an MPC node. A call
+    whose answer is later fails; left out: a service may then let another MPC node sign. A protocol
+    has no time-outs."""
 
     @property
     def parties(self) -> tuple[PartyId, ...]:
@@ -94,28 +93,26 @@ class MessageGraph:
         approximate: bool = False,
         tolerance: float = TOLERANCE,
     ) -> Replay:
-        """Replay the session ``samples`` times; return its finishing times.
+        """Simulate the session ``samples`` times and return its completion times.
 
-        The same graph, network, costs, seed and number of samples give the same result. Memory
-        does not grow with the samples but for what is kept: 8 bytes for each, and as many again
-        for each party if asked for.
+        The same graph, network, costs, seed and number of samples give the same result. It takes
+        8 bytes of memory a sample, and 8 more for each party with ``parties``.
 
         Args:
-            samples: how many; independent of each other.
-            costs: how long rounds take, ``Declared`` or ``Free``; no time by default.
-            parties: keep the finishing times of every party, too.
-            explain: work out critical paths, for all samples; takes up to twice as long.
-            draws: in place of draws from the network's distributions.
-            approximate: draw the times of transfers from fitted distributions, many times as
-                quick; how far off that is, the result says (``Replay.approximation``).
-            tolerance: with ``approximate``: if it is off by a larger share at p50, p95, p99 or
-                p99.9, in time, every transfer is simulated.
+            samples: number of independent samples.
+            costs: computing times of rounds, ``Declared`` or ``Free``; no time by default.
+            parties: whether to keep the completion times of every party.
+            explain: whether to compute critical paths; takes up to twice as long.
+            draws: draws in place of those from the network's distributions.
+            approximate: whether to draw the times of transfers from fitted distributions, which is
+                much faster; the result has the error (``Replay.approximation``).
+            tolerance: largest relative error with ``approximate`` at p50, p95, p99 and p99.9;
+                otherwise every transfer is simulated.
 
         Raises:
-            UsageError: no samples; measured compute; a party without a site; a site that hosts
-                more parties than it has cores (they would take turns, in an order that depends on
-                the sample); a network that forwards as bytes arrive; an approximation that is to
-                be explained, or to use other draws.
+            UsageError: no samples; measured compute; a party without a site; a site with more
+                parties than cores (their order would depend on the sample); cut-through forwarding;
+                an approximation with ``explain`` or ``draws``.
         """
         _check(samples, approximate, tolerance, explain=explain, draws=draws is not None)
         costs = costs or Free()
@@ -160,28 +157,28 @@ class MessageGraph:
         progress: Callable[[float], None] = lambda part: None,
         **options: Unpack[ReplayOptions],
     ) -> Distribution:
-        """Replay on all cores, keeping quantile sketches in place of samples.
+        """Replay on all cores and keep quantile sketches in place of samples.
 
         Samples are those of ``replay``; percentiles are within 0.1 % of theirs
         (``mpcsim.sim.statistics.quantile_sketch``), and memory does not grow with the samples.
 
-        The result does not depend on how many processes work on it. By default there is one for
-        each core; they are fresh ones, so a script needs ``if __name__ == "__main__":`` around the
-        call. ``executor`` takes their place:
+        The result does not depend on the number of processes. By default a process is spawned for
+        each core, so a script needs ``if __name__ == "__main__":`` around the call. ``executor``
+        replaces them:
 
         >>> from dask.distributed import Client
         >>> with Client("scheduler:8786") as client:
         ...     found = graph.distribution(network, 10**9, executor=client.get_executor())
 
         Args:
-            samples: how many; independent of each other.
-            executor: where they are worked out; not shut down.
-            progress: is told which part is done, from 0 to 1.
+            samples: number of independent samples.
+            executor: what simulates them; it is not shut down.
+            progress: called with the share that is done, from 0 to 1.
             options: ``costs``, ``parties``, ``explain``, ``approximate`` and ``tolerance``, as in
                 ``replay``.
 
         Raises:
-            UsageError: as ``replay``; a network that other processes cannot be given.
+            UsageError: as ``replay``; a network that cannot be pickled.
         """
         if unknown := options.keys() - ReplayOptions.__annotations__.keys():
             raise TypeError(f"distribution has no argument {min(unknown)!r}")
@@ -226,7 +223,7 @@ class MessageGraph:
 
 
 def _check(samples: int, approximate: bool, tolerance: float, **more: bool) -> None:
-    """Check that so many samples can be replayed with these options."""
+    """Raise ``UsageError`` if the arguments of a replay do not fit together."""
     if not 0 < tolerance < math.inf:
         raise UsageError(f"tolerance is {tolerance}: not above 0, or not finite")
     if tolerance != TOLERANCE and not approximate:
@@ -242,16 +239,14 @@ def _check(samples: int, approximate: bool, tolerance: float, **more: bool) -> N
 
 
 def record(trace: Trace, definition: Definition[Any, Any] | None = None) -> MessageGraph:
-    """The message graph of a run.
-
-    Any complete run will do, over whatever network and with whatever compute.
+    """Return the message graph of a run: any complete one, over any network.
 
     Args:
-        definition: of the protocol, which says what each round needs; not necessary for the
-            protocols of this package.
+        definition: the protocol, with the needs of each round; not necessary for the protocols of
+            this package.
 
     Raises:
-        UsageError: a party did not finish, messages were lost or doubled by faults, or the trace
+        UsageError: a party did not finish, a fault dropped or duplicated a message, or the trace
             is of several sessions or of an unknown protocol.
     """
     unfinished = [ending for ending in trace.endings if ending.status != "done"]
@@ -304,7 +299,7 @@ def record(trace: Trace, definition: Definition[Any, Any] | None = None) -> Mess
     kinds = {r.number: [kind.__name__ for kind in r.needs] for r in definition.rounds}
     steps = []
     for number, work in enumerate(works):
-        # What an earlier round has waited for is there: taken out, so that nothing is there twice.
+        # ``pop``: a message that an earlier round needed has arrived already.
         needs = [
             need
             for kind in kinds[work.round]

@@ -1,7 +1,7 @@
-"""More samples than can be kept: in blocks, on an executor, into sketches.
+"""Parallel replay in blocks on an executor; results are merged quantile sketches.
 
-A block's samples follow from the seed and the block's place alone, and blocks are merged in their
-order: who works out which, and when, makes no difference.
+A block's samples follow from the seed and the block's position alone, and blocks are merged in
+order, so the result does not depend on the processes.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 from mpcsim.sim.traces.records import Scope
 
 BLOCK: Final = 256 * CHUNK
-"""Samples that are worked out at a time: some seconds' work."""
+"""Samples of a block: some seconds' work."""
 AHEAD: Final = 64
-"""Blocks that may be under way, or done and not merged yet; so many cores can be used at most."""
+"""Largest number of blocks submitted and not merged yet, hence of cores in use."""
 
 
 @dataclass(frozen=True)
 class ReplayJob:
-    """Description of a replay, as it is sent to worker processes."""
+    """Arguments of a parallel replay; pickled for other processes."""
 
     steps: tuple[Step, ...]
     messages: tuple[GraphMessage, ...]
@@ -59,7 +59,7 @@ class ReplayJob:
     def plan(self) -> Plan:
         """
         Raises:
-            UsageError: it cannot be replayed.
+            UsageError: the job cannot be replayed.
         """
         return Plan(
             self.steps, self.messages, self.network, self.costs, self.scope, self.timeouts_s
@@ -68,7 +68,7 @@ class ReplayJob:
 
 @dataclass
 class ReplayBlockResult:
-    """Result of one block of samples."""
+    """Summary of some samples."""
 
     finished: QuantileSketch
     parties: dict[PartyId, QuantileSketch]
@@ -76,7 +76,7 @@ class ReplayBlockResult:
     failed: int
 
     def merge(self, other: ReplayBlockResult) -> None:
-        """Add what others came to."""
+        """Add the summary of other samples."""
         self.finished.merge(other.finished)
         for i, more in other.parties.items():
             self.parties[i].merge(more)
@@ -88,12 +88,12 @@ class ReplayBlockResult:
 def replay_in_parallel(
     job: ReplayJob, executor: Executor | None, progress: Callable[[float], None]
 ) -> tuple[ReplayBlockResult, Approximation | None]:
-    """All samples of a job, on an executor.
+    """Replay all samples of a job on an executor.
 
     Raises:
-        UsageError: it cannot be replayed, or cannot go to other processes.
+        UsageError: the job cannot be replayed, or its network cannot be pickled.
     """
-    alike = job.plan().is_deterministic  # before anything begins: it may be refused
+    alike = job.plan().is_deterministic  # first: it may be refused
     blocks = [range(1)] if alike else _blocks(job.samples)
     with ExitStack() as stack:
         if executor is None:
@@ -115,7 +115,7 @@ def replay_in_parallel(
 
 
 class _PreparedJob:
-    """A job with what all its blocks have in common."""
+    """A job with the plan and the fit that its blocks share."""
 
     def __init__(self, job: ReplayJob) -> None:
         self._job = job
@@ -153,7 +153,7 @@ class _PreparedJob:
 
 
 class _ThreadCache(threading.local):
-    """The job that this thread has last worked on; a plan serves one thread."""
+    """The last job of this thread; plans are not thread-safe."""
 
     name = b""
     ready: _PreparedJob | None = None
@@ -163,14 +163,14 @@ _CACHE: Final = _ThreadCache()
 
 
 def _run_block(job: ReplayJob, name: bytes, samples: range | None) -> Any:
-    """Replay one block in this process, or, for None, evaluate how well transfers are fitted."""
+    """Replay one block, in any process; without ``samples``, return the fit's error."""
     if _CACHE.ready is None or _CACHE.name != name:
         _CACHE.name, _CACHE.ready = name, _PreparedJob(job)
     return _CACHE.ready.evaluate_fit() if samples is None else _CACHE.ready.replay_block(samples)
 
 
 def _finite_times(times: Floats) -> Floats:
-    """Return the times of the samples that did not fail."""
+    """Return the times of the runs that did not fail."""
     found: Floats = times[np.isfinite(times)]
     return found
 
@@ -182,7 +182,7 @@ def _blocks(samples: int) -> list[range]:
 def _in_order(
     executor: Executor, task: Callable[[range], ReplayBlockResult], blocks: list[range]
 ) -> Iterator[ReplayBlockResult]:
-    """Yield the results of blocks in their order; when the caller stops, no more are begun."""
+    """Yield the results of blocks in order; on exit, cancel those not begun."""
     under_way: deque[Future[ReplayBlockResult]] = deque()
     try:
         for block in blocks:
@@ -197,7 +197,7 @@ def _in_order(
 
 
 def _job_digest(job: ReplayJob) -> bytes:
-    """Return a digest that identifies a job."""
+    """Return a digest that identifies the job."""
     try:
         return hashlib.sha256(pickle.dumps(job)).digest()
     except Exception as error:

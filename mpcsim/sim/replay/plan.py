@@ -1,7 +1,4 @@
-"""A message graph laid out on a network: everything that is the same for all samples.
-
-All times are milliseconds.
-"""
+"""A message graph routed over a network: what all samples share, in milliseconds."""
 
 from __future__ import annotations
 
@@ -26,12 +23,12 @@ from mpcsim.sim.run.compute import Compute, Declared, Free, RoundWork
 from mpcsim.sim.traces.records import Scope
 
 CHUNK: Final = 1024
-"""Samples worked on at a time."""
+"""Samples simulated at a time."""
 
 
 @dataclass(frozen=True)
 class PlannedHop:
-    """Transfer of a message over one hop of its route."""
+    """A transfer: a message on one hop of its route."""
 
     message: int
     key: TransferKey
@@ -40,9 +37,9 @@ class PlannedHop:
 
 
 class Plan:
-    """A graph on a network: everything that is the same for all samples, and the kernel's records.
+    """A graph routed over a network, and the kernel's records.
 
-    The records are changed by every run; one plan serves one thread.
+    Every run changes the records, so a plan is not thread-safe.
     """
 
     def __init__(
@@ -88,7 +85,7 @@ class Plan:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether all samples are alike: nothing is drawn."""
+        """Whether all samples are the same, because nothing is random."""
         directions = {hop.direction for hop in self.hops}
         latencies = {latency for each in directions for latency in (each.forward, each.backward)}
         return not any(each.is_lossy for each in directions) and all(
@@ -96,7 +93,7 @@ class Plan:
         )
 
     def _write(self, network: Network) -> None:
-        """Write the graph down for the kernel."""
+        """Fill the kernel's records from the graph."""
         self.step_records = np.zeros(len(self.steps), STEP)
         self.step_records["previous"] = self.step_records["following"] = -1
         self.message_records = np.zeros(len(self.messages), MESSAGE)
@@ -124,12 +121,12 @@ class Plan:
         self.message_records["last_needed"] = ends[1:]
         self.message_records["request"] = -1
         if self.scope == "rest":
-            self._wait_for_answers()
+            self._set_timeouts()
         self.needed_by = np.array([number for numbers in waiting for number in numbers], np.int64)
         self._route(network)
 
-    def _wait_for_answers(self) -> None:
-        """Note how long each answer is waited for: a service has time-outs."""
+    def _set_timeouts(self) -> None:
+        """Set the time-out of each answer."""
         request_of: dict[int, int] = {}
         for number, packet in enumerate(self.messages):
             request = request_of.setdefault(packet.exchange, number)
@@ -140,7 +137,7 @@ class Plan:
                 self.message_records[number]["limit"] = limit_s * 1000
 
     def _route(self, network: Network) -> None:
-        """The hops of every message."""
+        """Set the hops of every message."""
         flows: dict[tuple[PartyId, PartyId], int] = {}
         pair_of = self._pairs()
         last_of = {packet.exchange: number for number, packet in enumerate(self.messages)}
@@ -157,7 +154,7 @@ class Plan:
         for number, packet in enumerate(self.messages):
             flow = packet.sender, packet.receiver
             nth = flows[flow] = flows.get(flow, -1) + 1
-            own = number if call else -1  # no message of a call shares its draws
+            own = number if call else -1  # messages of a call do not share draws
             releases = call and last_of[packet.exchange] == number
             self.message_records[number]["first_hop"] = len(rows)
             for at, (direction, service) in enumerate(route_of[flow]):
@@ -191,7 +188,7 @@ class Plan:
         self.records = traffic_records(network, max(1, int(most.sum())), transfers)
 
     def _pairs(self) -> list[int]:
-        """Return the connection that each message prefers: its two parties', or its exchange's."""
+        """Return which connection each message prefers: that of its parties or its exchange."""
         if self.scope == "rest":
             return [packet.exchange for packet in self.messages]
         ends = [tuple(sorted((packet.sender, packet.receiver))) for packet in self.messages]
@@ -200,13 +197,13 @@ class Plan:
 
 
 Route = list[tuple[Direction, float]]
-"""Directions of links, each with the time spent at its end before a message goes on."""
+"""Directions of links, each with the service time at its end."""
 
 
 def _routes(
     network: Network, messages: tuple[GraphMessage, ...], call: bool
 ) -> dict[tuple[PartyId, PartyId], Route]:
-    """Return the route from each sender to each of its receivers."""
+    """Return the route from each sender to each receiver."""
     routes: dict[tuple[PartyId, PartyId], Route] = {}
     path_of = service_paths(network) if call else {}
     for flow in {(packet.sender, packet.receiver) for packet in messages}:
@@ -227,7 +224,7 @@ def _end(place: PartyId) -> Endpoint:
 def _check_cores(parties: Iterable[PartyId], network: Network) -> None:
     hosted: dict[str, list[PartyId]] = {}
     for i in parties:
-        network.route(i, i)  # has it a site?
+        network.route(i, i)  # raises, if it has no site
         hosted.setdefault(network.placement[i], []).append(i)
     for name, guests in hosted.items():
         if len(guests) > (cores := network.sites[name].cores):

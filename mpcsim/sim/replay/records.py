@@ -1,4 +1,4 @@
-"""Records of the compiled replay loop: the steps, messages and hops of a session."""
+"""Record types of the compiled simulation: steps, messages, hops, flows and events."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import numpy as np
 STEP = np.dtype(
     [
         ("cost", np.float64),
-        ("previous", np.int64),  # the party's step before, or -1
+        ("previous", np.int64),  # the party's previous step, or -1
         ("following", np.int64),
-        ("needs", np.int64),  # how many messages it waits for
-        ("first_send", np.int64),  # its sends are first_send to last_send - 1 of ``sends``
+        ("needs", np.int64),  # number of messages it needs
+        ("first_send", np.int64),  # its messages: ``sends[first_send:last_send]``
         ("last_send", np.int64),
-        # in this sample
+        # state of the current sample
         ("missing", np.int64),
         ("latest", np.float64),
         ("start", np.float64),
         ("end", np.float64),
         ("done", np.int64),
-        ("joined", np.int64),  # it directly follows the one before
-        ("burst", np.int64),  # the number of the first step of its uninterrupted work
+        ("joined", np.int64),  # whether it starts when the previous one ends
+        ("burst", np.int64),  # first step of its uninterrupted computation
     ],
     align=True,
 )
 
 MESSAGE = np.dtype(
     [
-        ("first_hop", np.int64),  # its hops are first_hop to last_hop - 1
+        ("first_hop", np.int64),  # its hops: first_hop to last_hop - 1
         ("last_hop", np.int64),
-        ("first_needed", np.int64),  # of ``needed_by``: steps that wait for it
+        ("first_needed", np.int64),  # its dependents: a slice of ``needed_by``
         ("last_needed", np.int64),
         ("burst", np.int64),
         ("request", np.int64),  # the message that it answers, or -1
-        ("limit", np.float64),  # how long after that it is waited for
+        ("limit", np.float64),  # time-out of that request
         ("given", np.float64),
         ("arrived", np.float64),
     ],
@@ -42,13 +42,13 @@ MESSAGE = np.dtype(
 HOP = np.dtype(
     [
         ("message", np.int64),
-        ("flow", np.int64),  # which hop of which flow: what shares the draws of a burst
+        ("flow", np.int64),  # sender, receiver and hop: transfers of a burst share draws
         ("link", np.int64),
         ("side", np.int64),
         ("pair", np.int64),
         ("size", np.int64),
         ("service", np.float64),
-        ("releases", np.int64),  # whether its exchange is over with it
+        ("releases", np.int64),  # whether it ends its exchange
     ],
     align=True,
 )

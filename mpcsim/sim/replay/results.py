@@ -1,6 +1,6 @@
-"""Results of a replay: finishing times of many runs in ms, and their critical paths.
+"""Results of a replay: distributions of completion times, and critical paths, in milliseconds.
 
-Figures are loaded when they are asked for: matplotlib is optional.
+Figures are imported when requested: matplotlib is optional.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
 
 CURVE_POINTS: Final = 10_001
-"""Number of points of a distribution's curve in figures."""
+"""Number of points of a plotted distribution function."""
 
 
 @dataclass(frozen=True)
 class PathShare:
-    """Share of a link or party in the critical paths."""
+    """Contribution of a link or a party to the critical path."""
 
     probability: float
-    """Share of the samples in which it is on the path."""
+    """Share of the samples in which it is on the critical path."""
     mean_ms: float
-    """Time spent there, averaged over all samples."""
+    """Its time on the critical path, averaged over all samples."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Critical paths: from each finish back to the start, always to what was waited for last."""
+    """Averages over the critical paths of samples (``critical_path_totals``)."""
 
     split_ms: Mapping[str, float]
-    """Mean time by ``PARTS``; adds up to the mean finishing time."""
+    """Mean time by ``PARTS``; its sum is the mean completion time."""
     links: Mapping[str, PathShare]
-    """Share of each link direction, e.g. ``client → gateway``; without the service at its end."""
+    """Shares by direction of a link, e.g. ``client → gateway``; without service times."""
     parties: Mapping[PartyId, PathShare]
-    """Parties that a path passes through, with their computation on it."""
+    """Shares of the parties, with their computation."""
     last: Mapping[PartyId, float]
-    """Share of the samples in which this party finishes last (the first of several)."""
+    """Share of the samples in which this party finishes last; ties go to the first."""
     link_split_ms: Mapping[str, Mapping[str, float]]
-    """Mean time of each direction in ``links``, by ``PARTS``; parts that took none are left out."""
+    """Mean time of each direction in ``links`` by ``PARTS``, without zeros."""
 
     def plot(self) -> Chart:
-        """Draw links and computing parties by the time that critical paths spend there: what to
-        move closer; needs matplotlib.
+        """Plot links and computing parties by their mean time on the critical path; needs
+        matplotlib.
 
         >>> figure = graph.replay(network, 1_000, explain=True).explanation.plot()
         """
@@ -76,24 +76,24 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Approximation:
-    """Error of fitted transfers against simulated ones."""
+    """Errors of the approximation by fitted transfers."""
 
     simulated: int
-    """Samples that it was fitted to."""
+    """Number of samples of the fit."""
     judged: int
-    """Other samples that it was compared with."""
+    """Number of other samples, which it was compared with."""
     mean: float
-    """Relative difference of the means; above 0 if the fitted one is larger."""
+    """Relative error of the mean."""
     errors: Mapping[float, float]
-    """The same of the times at some percentiles."""
+    """Relative errors at some percentiles."""
     wasserstein: float
-    """Distance of the distributions, over the mean."""
+    """Wasserstein distance of the distributions, divided by the mean."""
     tolerance: float
-    """Largest relative difference at a percentile with which it is used."""
+    """Largest accepted relative error at a percentile."""
 
     @property
     def is_accepted(self) -> bool:
-        """Whether it is near enough; otherwise every transfer was simulated."""
+        """Whether every error is within the tolerance; if not, every transfer was simulated."""
         return all(abs(error) <= self.tolerance for error in self.errors.values())
 
     def __str__(self) -> str:
@@ -111,29 +111,29 @@ class Approximation:
 
 
 class CompletionTimes(ABC):
-    """Finishing times of many runs, kept as samples or as a quantile sketch."""
+    """Completion times of many runs, however they are stored."""
 
     name: str
     network: str
     compute: str
     seed: int
     explanation: Explanation | None
-    """None unless asked for."""
+    """Critical paths; None unless requested."""
     approximation: Approximation | None
-    """Error of the approximation, accepted or not; None unless asked for."""
+    """Errors of the approximation, used or refused; None unless requested."""
     scope: Scope
-    """Kind of run replayed; a REST call opens the vault before (``node.local`` times the whole)."""
+    """``protocol`` or ``rest``; opening the vault precedes a REST call (see ``node.local``)."""
 
     @property
     @abstractmethod
     def samples(self) -> int:
-        """Number of runs, with those that failed."""
+        """Number of runs, failed ones included."""
 
     @property
     @abstractmethod
     def failed(self) -> int:
-        """Number of runs that failed: TCP gave up a connection, or an answer came later than the
-        service waits. Mean, deviation, percentiles and curves are of the others."""
+        """Number of runs that failed: TCP aborted a connection, or an answer came after the
+        time-out. Mean, deviation, percentiles and curves are of the others."""
 
     @property
     @abstractmethod
@@ -145,18 +145,18 @@ class CompletionTimes(ABC):
 
     @abstractmethod
     def _quantiles(self, shares: Floats) -> Floats:
-        """The times within which these shares of the runs that do not fail finish."""
+        """Return the quantiles of the runs that did not fail."""
 
     @abstractmethod
     def share_within(self, ms: float) -> float:
-        """Share of all runs that finish within so many milliseconds."""
+        """Return the share of all runs that finish within ``ms`` milliseconds."""
 
     @abstractmethod
     def curve(self) -> Floats:
-        """Return points of the curve for figures: times, or quantiles at evenly spread levels."""
+        """Return times for plots: all of them, or quantiles at evenly spaced levels."""
 
     def percentile(self, percent: float) -> float:
-        """The time within which ``percent`` of the runs that do not fail finish.
+        """Return the time within which ``percent`` of the runs that did not fail finish.
 
         Raises:
             UsageError: not between 0 and 100.
@@ -164,7 +164,7 @@ class CompletionTimes(ABC):
         return self.percentiles([percent])[percent]
 
     def percentiles(self, percents: Iterable[float] = (50, 90, 95, 99, 99.9)) -> dict[float, float]:
-        """Several at once.
+        """Return several percentiles.
 
         Raises:
             UsageError: one is not between 0 and 100.
@@ -177,10 +177,10 @@ class CompletionTimes(ABC):
         return dict(zip(asked, map(float, found), strict=True))
 
     def cdf(self, points: int = 501) -> tuple[Floats, Floats]:
-        """The distribution function, for plots: times, and the share of runs finished by then.
+        """Return the distribution function for plots: times, and the share finished by then.
 
         Args:
-            points: how many, evenly spread over the probabilities from 0 to 1.
+            points: number of points, evenly spaced in probability.
 
         Raises:
             UsageError: fewer than two points.
@@ -191,13 +191,13 @@ class CompletionTimes(ABC):
         return self._quantiles(shares), shares
 
     def plot(self) -> Chart:
-        """The share of the runs that take longer, on a logarithmic scale, with the percentiles as
-        dots; needs matplotlib.
+        """Plot the complementary distribution function, logarithmic, with percentiles as dots;
+        needs matplotlib.
 
         >>> figure = graph.replay(Network.preset("tokyo", access="lte"), 1_000).plot()
 
         Raises:
-            UsageError: a run took no time, which has no place on the scale.
+            UsageError: a run took no time: the scale is logarithmic.
         """
         from mpcsim.sim import figures
 
@@ -206,7 +206,7 @@ class CompletionTimes(ABC):
         return figures.tail_plot({title: {"": self.curve()}})
 
     def notes(self) -> list[str]:
-        """Return the remarks that a reader of the times needs: approximation, failures."""
+        """Return caveats: the approximation's error and failed runs."""
         notes = [str(self.approximation)] if self.approximation is not None else []
         if self.failed:
             notes.insert(
@@ -244,16 +244,16 @@ class CompletionTimes(ABC):
 
 @dataclass(frozen=True)
 class Replay(CompletionTimes):
-    """Finishing times of many runs, one by one."""
+    """Completion times of many runs, all kept."""
 
     name: str
     network: str
     compute: str
     seed: int
     finished_ms: Floats = field(repr=False)
-    """Finishing time of the last party in each sample; infinite for those that failed."""
+    """Completion time of each sample; infinite if it failed."""
     parties_ms: Mapping[PartyId, Floats] = field(repr=False)
-    """Finishing times of each party; empty unless asked for."""
+    """Completion times of each party; empty unless requested."""
     explanation: Explanation | None = None
     approximation: Approximation | None = None
     scope: Scope = "protocol"
@@ -268,7 +268,7 @@ class Replay(CompletionTimes):
 
     @cached_property
     def answered_ms(self) -> Floats:
-        """The finishing times of the runs that did not fail."""
+        """Completion times of the runs that did not fail."""
         ended = np.isfinite(self.finished_ms)
         return self.finished_ms if ended.all() else self.finished_ms[ended]
 
@@ -295,16 +295,16 @@ class Replay(CompletionTimes):
 
 @dataclass(frozen=True)
 class Distribution(CompletionTimes):
-    """Finishing times of any number of runs: how often each occurred, to 0.1 %."""
+    """Completion times of any number of runs, as quantile sketches to 0.1 %."""
 
     name: str
     network: str
     compute: str
     seed: int
     finished: QuantileSketch
-    """Finishing times of the last party, in the runs that did not fail."""
+    """Completion times of the runs that did not fail."""
     parties: Mapping[PartyId, QuantileSketch] = field(repr=False)
-    """Finishing times of each party; empty unless asked for."""
+    """Completion times of each party; empty unless requested."""
     explanation: Explanation | None = None
     approximation: Approximation | None = None
     scope: Scope = "protocol"
@@ -323,7 +323,7 @@ class Distribution(CompletionTimes):
         return self.finished.deviation
 
     def interval(self, percent: float, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the confidence interval of a percentile in ms; each end is within 0.1 %, too.
+        """Return a confidence interval of the percentile; each end within 0.1 %.
 
         Raises:
             UsageError: percent is not between 0 and 100, or confidence not between 0 and 1.

@@ -328,8 +328,8 @@ def advance(
         waiting: whether a transfer may wait for a connection.
 
     Returns:
-        The connection on which something arrived, or was given up (``told_failed``); -1: nothing
-        did. And when.
+        The connection of the arrival, or of a failed transfer (``arrival_failed``), or -1; and
+        its time.
     """
     while True:
         if pool[0].failed:

@@ -1,4 +1,4 @@
-"""Shared types of the replay: arrays of samples, and the names of the parts of time."""
+"""Array types of samples, and names of the parts of time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-"""Array of one value a sample, or of a single one that holds for all."""
+"""Values of samples: one each, or a single one for all."""
 Drawn = NDArray[np.float64] | NDArray[np.uint64]
-"""Latencies, or keys of losses."""
+"""Drawn latencies, or keys of losses."""
 Bools = NDArray[np.bool_]
 Part = Literal["forward", "backward", "loss"]
-"""Kind of draw for a transfer: latency there or back, or the key of its losses."""
+"""Draws of a transfer: its latency there and back, and the key of its losses."""
 
 PARTS: Final = (
     "compute",

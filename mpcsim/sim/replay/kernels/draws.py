@@ -20,11 +20,11 @@ class ArraySource(Protocol):
     """Source of the random draws of a chunk of samples."""
 
     def __call__(self, key: TransferKey, direction: Direction, part: Part, samples: slice) -> Drawn:
-        """Return one kind of draw of one transfer, for a range of samples.
+        """Draw one part of a transfer, for a range of samples.
 
         Returns:
-            An array of that length, or of length 1 if all samples have the same; nobody changes
-            it afterwards.
+            An array of that length, or of length 1 if all samples have the same value; not to be
+            modified.
         """
         ...
 
@@ -33,14 +33,14 @@ class SampledDraws:
     """Independent draws from the network's distributions; a generator for each chunk."""
 
     def __init__(self, seed: int, chunk: int, purpose: str = "samples") -> None:
-        # The quickest of NumPy's generators; sampling is most of the work.
+        # NumPy's fastest generator: sampling takes most of the time.
         self._generator = np.random.Generator(np.random.SFC64(stream_key(seed, purpose, chunk)))
 
     def __call__(self, key: TransferKey, direction: Direction, part: Part, samples: slice) -> Drawn:
         return _draw(direction, part, self._generator, samples.stop - samples.start)
 
     def choices(self, of: int, n: int) -> NDArray[np.int64]:
-        """``n`` numbers from 0 to ``of`` - 1."""
+        """Draw ``n`` integers from 0 to ``of`` - 1."""
         return self._generator.integers(0, of, n)
 
 
@@ -54,11 +54,11 @@ def _draw(direction: Direction, part: Part, source: np.random.Generator, n: int)
 
 
 class DrawTable:
-    """The same draws for the replay and for the engine.
+    """Common random numbers for the replay and for the engine.
 
-    Draws for every transfer are made when first asked for, and kept: it is for one network, and
-    for thousands of samples, not millions. Sample k of a replay that is given the table agrees bit
-    by bit with a ``VirtualRun`` that is given ``table.sample(k)``.
+    Draws are made on first use and kept: a table is for one network, and for thousands of samples,
+    not millions. Sample k of a replay with the table equals, bit by bit, a ``VirtualRun`` with
+    ``table.sample(k)``.
 
         >>> table = DrawTable(200, seed=1)
         >>> replay = graph.replay(network, 200, draws=table)
@@ -81,7 +81,7 @@ class DrawTable:
         return kept if len(kept) == 1 else kept[samples]
 
     def sample(self, k: int) -> DrawSource:
-        """Sample k, for the engine."""
+        """Return the draws of sample k, for the engine."""
         at = slice(k, k + 1)
 
         def draws(key: TransferKey, direction: Direction) -> Draws:

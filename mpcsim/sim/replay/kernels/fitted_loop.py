@@ -1,4 +1,4 @@
-"""The course of a session whose transfers take what was fitted, compiled. In milliseconds."""
+"""Compiled replay with fitted transfer times, in milliseconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mpcsim.sim.replay.kernels.arrays import Floats
 def _transfer(
     hops: Record, flows: Record, there: Floats, back: Floats, h: int, sample: int, burst: int
 ) -> Record:
-    """The flow of a hop, with what the message at hand meets on it."""
+    """Return the flow of a hop, with the latencies of this burst."""
     flow = flows[hops[h].flow]
     if flow.burst != burst:
         flow.burst = burst
@@ -41,7 +41,7 @@ def run(
     last_steps: NDArray[np.int64],
     ends: Floats,
 ) -> None:
-    """Work out as many samples as ``ends`` has columns, step by step in the graph's order."""
+    """Compute as many samples as ``ends`` has columns, step by step in topological order."""
     for sample in range(ends.shape[1]):
         for k in range(len(flows)):
             flows[k].burst = -1
@@ -64,7 +64,7 @@ def run(
                     now += factors[h, 2] + rest[which[sample], h] + hops[h].service
                 request = messages[m].request
                 if request >= 0 and now - messages[request].given > messages[m].limit:
-                    now = math.inf  # nobody waits for it any more
+                    now = math.inf  # after the time-out
                 for place in range(messages[m].first_needed, messages[m].last_needed):
                     receiver = steps[needed_by[place]]
                     receiver.latest = max(receiver.latest, now)

@@ -1,7 +1,7 @@
-"""The course of a session, over and over: the engine's order of events, compiled.
+"""Compiled discrete-event simulation of samples, in the engine's order of events.
 
-One sample after the other is simulated on the same kernel that carries the engine's messages
-(``mpcsim.sim.network.tcp.traffic``), so both agree to the last bit. All times are milliseconds.
+Events are a binary heap, ordered by time and insertion. TCP is the engine's kernel
+(``mpcsim.sim.network.tcp.traffic``), so both agree bit by bit. All times are milliseconds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _swap(one: Record, other: Record) -> None:
 
 @compiled
 def _push(events: Record, waiting: int, at: float, order: int, hop: int) -> None:
-    """Push an event on a heap of ``waiting`` events; the earliest is on top."""
+    """Push an event on the binary heap of ``waiting`` events; the earliest is on top."""
     k = waiting
     events[k].at = at
     events[k].order = order
@@ -48,7 +48,7 @@ def _push(events: Record, waiting: int, at: float, order: int, hop: int) -> None
 
 @compiled
 def _pop(events: Record, waiting: int) -> None:
-    """Take the top off; ``waiting`` remain."""
+    """Remove the earliest event; ``waiting`` remain."""
     _swap(events[0], events[waiting])
     k = 0
     while 2 * k + 1 < waiting:
@@ -65,7 +65,7 @@ def _pop(events: Record, waiting: int) -> None:
 def _run_step(
     steps: Record, sends: Ints, messages: Record, events: Record, waiting: int, order: int, k: int
 ) -> tuple[int, int]:
-    """Run step ``k`` if it can, and those that follow; how many events there are then."""
+    """Run step ``k`` and those that follow, as far as they can; return both counters."""
     while k >= 0:
         step = steps[k]
         if step.missing or step.done:
@@ -120,15 +120,16 @@ def run(
     """Simulate as many samples as ``ends`` has columns.
 
     Args:
-        forward: latency of each hop in each sample; ``backward`` of its acknowledgements; ``keys``
-            of its losses.
-        ends: gets when each party finished.
-        last_steps: of each party.
-        explain: whether ``starts`` and ``joined`` (of steps), ``arrivals`` (of messages) and
-            ``parts`` (of hops) are wanted.
+        forward: latency of each hop in each sample.
+        backward: latency of its acknowledgements.
+        keys: keys of its losses.
+        ends: output, completion time of each party.
+        last_steps: last step of each party.
+        explain: whether to fill ``starts`` and ``joined`` (of steps), ``arrivals`` (of messages)
+            and ``parts`` (of hops).
 
-    A message whose connection TCP gives up, or whose exchange takes longer than the service waits,
-    does not arrive: a party that needs it finishes at no time (infinity).
+    A message does not arrive if TCP aborts its connection or its exchange exceeds the time-out: a
+    party that needs it never finishes (infinity).
     """
     for sample in range(ends.shape[1]):
         traffic.reset(heads, times, pool, links)
@@ -171,7 +172,7 @@ def run(
                     if explain:
                         parts[h, 5, sample] = math.inf
                     continue
-                # Whoever hears of it does so after all that happened at the same moment before.
+                # Queued behind the events that are due at the same time.
                 last = h + 1 == messages[m].last_hop
                 _push(events, waiting, now + hops[h].service, order, -1 - m if last else h + 1)
                 waiting += 1
@@ -205,7 +206,7 @@ def run(
                 message.arrived = now
                 request = message.request
                 if request >= 0 and now - messages[request].given > message.limit:
-                    continue  # nobody waits for it any more
+                    continue  # after the time-out
                 h = message.last_hop - 1
                 if h >= message.first_hop and hops[h].releases:
                     traffic.release(
