@@ -8,7 +8,8 @@ over (``place_transfers``); it carries them segment by segment.
 
 from __future__ import annotations
 
-from mpcsim.capacity.kernel import admission, completion
+from mpcsim.capacity.kernel import admission
+from mpcsim.capacity.kernel.calls import completion
 from mpcsim.capacity.kernel.records import CONNECTED, NONE, CallRecords, Record, ServiceRecords
 from mpcsim.sim.network.tcp import traffic
 from mpcsim.sim.network.tcp.compiled import compiled

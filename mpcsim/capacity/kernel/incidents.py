@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mpcsim.capacity.kernel import event_queue, orders, process_failures, process_queues
+from mpcsim.capacity.kernel import event_queue, process_failures, process_queues
+from mpcsim.capacity.kernel.calls import orders
 from mpcsim.capacity.kernel.records import (
     BULK_RESHARE,
     DOWN,

@@ -10,14 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpcsim.capacity.kernel import (
-    admission,
-    completion,
-    connection_pool,
-    draws,
-    event_queue,
-    process_queues,
-)
+from mpcsim.capacity.kernel import admission, connection_pool, draws, event_queue, process_queues
+from mpcsim.capacity.kernel.calls import completion
 from mpcsim.capacity.kernel.records import (
     ADMITTED,
     ARRIVED,

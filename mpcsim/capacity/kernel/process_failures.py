@@ -7,7 +7,8 @@ the crashed role to the caller (``messages.report_failure``).
 
 from __future__ import annotations
 
-from mpcsim.capacity.kernel import admission, completion, connection_pool, messages, process_queues
+from mpcsim.capacity.kernel import admission, connection_pool, messages, process_queues
+from mpcsim.capacity.kernel.calls import completion
 from mpcsim.capacity.kernel.records import (
     ARRIVED,
     BROKEN,

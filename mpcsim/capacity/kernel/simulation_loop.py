@@ -10,16 +10,15 @@ import math
 
 from mpcsim.capacity.kernel import (
     admission,
-    completion,
     connection_pool,
     cpu_scheduler,
     event_queue,
     incidents,
     messages,
-    orders,
     process_failures,
     process_queues,
 )
+from mpcsim.capacity.kernel.calls import completion, orders
 from mpcsim.capacity.kernel.records import (
     CALL_FAILS,
     CALL_TIMEOUT,

@@ -12,15 +12,14 @@ from typing import Final
 import numpy as np
 
 from mpcsim.capacity.kernel import (
-    completion,
     cpu_scheduler,
     draws,
     event_queue,
     messages,
-    orders,
     process_queues,
     simulation_loop,
 )
+from mpcsim.capacity.kernel.calls import completion, orders
 from mpcsim.capacity.kernel.records import NONE, ORDER_DUE, CallRecords, ServiceRecords
 from mpcsim.capacity.simulation.call_graph import NODE
 from mpcsim.sim.network.tcp.compiled import entry

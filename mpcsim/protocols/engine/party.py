@@ -39,7 +39,7 @@ from mpcsim.errors import (
     check_type,
 )
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
-from mpcsim.protocols.engine.channel import seal
+from mpcsim.protocols.engine.channel import PeerSecrets, seal
 from mpcsim.protocols.engine.contract import (
     Definition,
     Delivery,
@@ -77,7 +77,6 @@ from mpcsim.protocols.engine.outcome import (
     Waiting,
     judge,
 )
-from mpcsim.protocols.engine.peer_secrets import PeerSecrets
 from mpcsim.protocols.engine.randomness import hedged_seed, round_rng
 from mpcsim.protocols.engine.snapshot import Snapshot
 from mpcsim.protocols.key_share import KeyShare

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 
-from mpcsim.capacity.kernel import draws, event_queue, statistics
+from mpcsim.capacity.kernel import draws, event_queue
+from mpcsim.capacity.kernel.calls import statistics
 from mpcsim.capacity.kernel.records import (
     CALL_TIMEOUT,
     MOMENTS,

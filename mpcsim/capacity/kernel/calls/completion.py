@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from mpcsim.capacity.kernel import admission, draws, event_queue, orders, statistics
+from mpcsim.capacity.kernel import admission, draws, event_queue
+from mpcsim.capacity.kernel.calls import orders, statistics
 from mpcsim.capacity.kernel.records import (
     DONE,
     DRAINING,
