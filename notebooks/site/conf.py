@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from importlib.metadata import version as version_of
+from itertools import groupby
 from inspect import cleandoc
 from types import FunctionType
 from typing import Any
@@ -65,6 +66,17 @@ def links_as_here(app: Sphinx, docname: str, source: list[str]) -> None:
 SECTIONS = Config(napoleon_use_rtype=False)
 
 
+def pages_as_written(lines: list[str]) -> list[str]:
+    """A heading with a block right below it (participants, messages in order, invariants): the block
+    is shown as it stands, for its columns mean something."""
+    written: list[str] = []
+    for blank, block in groupby(lines, lambda line: not line.strip()):
+        heading, *rest = block
+        page = len(rest) > 1 and re.match(r"\w", heading) and all(re.match("  ", x) for x in rest)
+        written += [heading, "", "::", "", *rest] if page and not blank else [heading, *rest]
+    return written
+
+
 def as_written(
     app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
 ) -> None:
@@ -77,6 +89,8 @@ def as_written(
         lines += ["", *cleandoc(making.__doc__).splitlines()]
     # As an extension napoleon would take what is before an attribute's first colon for its type.
     lines[:] = GoogleDocstring(lines, SECTIONS).lines()
+    if what == "module":
+        lines[:] = pages_as_written(lines)
     written: list[str] = []
     above = ""  # the last line that was not indented
     in_field = False

@@ -60,7 +60,7 @@ def run(w: CallRecords, n: Records, s: ServiceRecords, stop: float) -> int:
     """Advance virtual time to ``stop``.
 
     Returns:
-        TIME_REACHED, or which array must grow first (NEED_...).
+        ``TIME_REACHED``, or the array that must grow first: a code of ``NEED_CALLS`` and the like.
     """
     state = w.state[0]
     while True:

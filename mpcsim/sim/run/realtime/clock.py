@@ -4,14 +4,14 @@ Coroutines, timeouts and locks work as ever; ``asyncio.sleep(3600)`` returns at 
 by ``loop.time()``, which starts at 0. The order of events does not depend on how fast the machine
 is, so the same program and the same random numbers give the same times.
 
-* * **Computation takes no time**, unless ``cpu_factor`` sets the virtual seconds of a second of CPU
+* **Computation takes no time**, unless ``cpu_factor`` sets the virtual seconds of a second of CPU
   time (1: as on this machine; 2: on a machine half as fast). Then runs differ a
   little each time. All callbacks share one core, the loop's; each job in a thread has its own.
 * **Threads** (``asyncio.to_thread``, ``run_in_executor``): while one works, time stands still and
   the loop waits for real. Jobs run one at a time, in the order in which they were handed over, and
   only when the loop has nothing else to do. The result arrives at the time of the handing over, or
   later by the job's CPU time times ``cpu_factor``.
-* * **At a deadlock** (nothing to do, no timer, no job) the loop raises
+* **At a deadlock** (nothing to do, no timer, no job) the loop raises
   ``Deadlock`` and names the tasks that wait. A job that does not end for ``patience_s``, and tasks
   that are rescheduled without letting time pass, raise ``VirtualTimeStuck``.
 
