@@ -67,8 +67,8 @@ SECTIONS = Config(napoleon_use_rtype=False)
 
 
 def pages_as_written(lines: list[str]) -> list[str]:
-    """A heading with a block right below it (participants, messages in order, invariants): the block
-    is shown as it stands, for its columns mean something."""
+    """Show the block right below a heading (participants, messages in order) as it stands: its
+    columns mean something."""
     written: list[str] = []
     for blank, block in groupby(lines, lambda line: not line.strip()):
         heading, *rest = block
