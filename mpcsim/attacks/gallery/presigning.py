@@ -98,8 +98,8 @@ def reused_presignature(build: Build) -> Finding:
 
 
 def message_chosen_after_nonce(build: Build) -> Finding:
-    """Have h = r h* / x(2 R) signed, as any caller that sends hashes may, and turn it into one of
-    h*."""
+    """Turn a signature of h = r h* / x(2 R), which any caller that sends hashes can get, into one
+    of h*."""
     R, two = presignature_of(CHEATER).R, SECP256K1.scalar(2)
     doubled = two * R
     assert isinstance(doubled, Secp256k1Point)

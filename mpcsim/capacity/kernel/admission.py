@@ -37,6 +37,17 @@ def account_queue(queue: Record, now: float) -> None:
 
 
 @compiled
+def append(queue: Record, members: Record, j: int) -> None:
+    """Append a job, or a delivery, to a queue that is linked through ``following``."""
+    members[j].following = NONE
+    if queue.tail == NONE:
+        queue.head = j
+    else:
+        members[queue.tail].following = j
+    queue.tail = j
+
+
+@compiled
 def enter_limit(w: CallRecords, s: ServiceRecords, j: int, number: int, now: float) -> int:
     """Admit a job to a limit, queue it, or refuse it.
 
@@ -58,12 +69,7 @@ def enter_limit(w: CallRecords, s: ServiceRecords, j: int, number: int, now: flo
         limit.refused += 1
         return NONE
     job.waits_for = number
-    job.following = NONE
-    if limit.tail == NONE:
-        limit.head = j
-    else:
-        s.jobs[limit.tail].following = j
-    limit.tail = j
+    append(limit, s.jobs, j)
     limit.waiting += 1
     return 0
 
@@ -152,12 +158,7 @@ def acquire_locks(w: CallRecords, s: ServiceRecords, j: int, now: float) -> int:
     if waiting >= operation.lock_queue:
         return NONE
     job.waits_for = KEY_LOCK
-    job.following = NONE
-    if key.tail == NONE:
-        key.head = j
-    else:
-        s.jobs[key.tail].following = j
-    key.tail = j
+    append(key, s.jobs, j)
     event_queue.push(
         w.events, w.state[0], now + operation.lock_timeout_ms, LOCK_TIMEOUT, j, job.number
     )

@@ -51,12 +51,7 @@ def _note_placement(
         return
     t.connection = -2
     admission.account_queue(queue, now)
-    delivery.following = NONE
-    if queue.tail == NONE:
-        queue.head = number
-    else:
-        w.deliveries[queue.tail].following = number
-    queue.tail = number
+    admission.append(queue, w.deliveries, number)
     queue.waiting += 1
 
 

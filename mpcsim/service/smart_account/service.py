@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
 
@@ -291,19 +290,18 @@ class SmartAccountService:
             self._release_risk(user_id)
             used = _bundle_gas(operation)
             most = used * operation.max_fee_per_gas
-            with ExitStack() as undo:
-                day = self._risk.spend(user_id, most)
-                undo.callback(self._risk.give_back, user_id, most, day)
+            day = self._risk.spend(user_id, most)
+            try:
                 self._gas_budget.spend(user_id, used)
-                undo.callback(self._gas_budget.give_back, user_id, used, day)
-                try:
-                    known.transaction = self._bundle(operation)
-                except (BadRequest, Refused, JsonRpcError):  # nothing was sent
-                    raise
-                except BaseException:
-                    undo.pop_all()
-                    raise
-                undo.pop_all()
+            except BaseException:
+                self._risk.give_back(user_id, most, day)
+                raise
+            try:
+                known.transaction = self._bundle(operation)
+            except (BadRequest, Refused, JsonRpcError):  # nothing was sent
+                self._gas_budget.give_back(user_id, used, day)
+                self._risk.give_back(user_id, most, day)
+                raise
             known.at_risk, known.gas, known.day = most, used, day
         return {"user_op_hash": to_wire(user_op_hash)}
 

@@ -34,7 +34,7 @@ class PathShare:
     probability: float
     """Share of the samples in which it is on the critical path."""
     mean_ms: float
-    """Its time on the critical path, averaged over all samples."""
+    """Time on the critical path, averaged over all samples."""
 
 
 @dataclass(frozen=True)

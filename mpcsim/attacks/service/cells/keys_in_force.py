@@ -276,7 +276,7 @@ def votes_of_one(env: AttackEnvironment) -> Finding:
 
 
 def another_epochs_abort(env: AttackEnvironment) -> Finding:
-    """Have a share that has been voted for dropped on another epoch's abort."""
+    """Make a node drop a share that it has voted for, on another epoch's abort."""
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     made = run_generation(env, asks, CURVE)

@@ -42,8 +42,8 @@ KEPT_BLOCKS: Final = 512
 BLOCK_S: Final = 60
 """Between two blocks, if nobody sends anything: old ones make way in nine hours."""
 GAS_OF_USER: Final = 30_000_000
-"""What each user's transactions may use in a day: some hundred operations. What is kept of them
-takes up to six bytes a unit of gas (calls that do nothing: their traces), so 180 MB of a day."""
+"""Gas that each user's transactions may use in a day: some hundred operations. Their traces take up
+to six bytes a unit of gas (calls that do nothing), so 180 MB of a day."""
 MEMORY_BYTES: Final = 1 << 30
 NICE: Final = 10
 ALIVE_S: Final = 10.0

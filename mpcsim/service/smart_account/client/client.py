@@ -63,11 +63,12 @@ says otherwise. A service could name any gas and fees, and be paid them."""
 
 _EXECUTE: Final = ("address", "uint256", "bytes")
 _EXECUTE_SELECTOR: Final = keccak(b"execute(address,uint256,bytes)")[:4]
-"""Of ``SimpleAccount.execute``."""
+"""Selector of ``SimpleAccount.execute``. Written out here: the client checks the service, and needs
+neither its contracts nor their installation."""
 _COST: Final = (
     *("max_fee_per_gas", "call_gas_limit", "verification_gas_limit", "pre_verification_gas"),
 )
-"""What an account pays at the most: the first, for each unit of the others."""
+"""Fields that bound what an account pays: the first, for each unit of the others."""
 
 POLL_S: Final = 0.25
 """Between two receipt queries."""
@@ -140,7 +141,7 @@ class Flow:
     chain_id: int = DEFAULT_CHAIN_ID
     entry_point: ChecksumAddress = ENTRY_POINT
     most_cost: int = MOST_COST
-    """What the operation may cost the account at the most, in wei."""
+    """Highest cost of the operation to the account, in wei."""
 
     fields: dict[str, Value] = field(default_factory=dict)
     provenance: dict[str, Endpoint] = field(default_factory=dict)

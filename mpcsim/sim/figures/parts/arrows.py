@@ -19,7 +19,7 @@ STUB = 0.2
 SHORT = 0.6
 """Length below which a label would hide an arrow that is nearly horizontal..."""
 LATE = 0.05
-"""... as are arrows of messages sent in this last share of a run."""
+"""Share of a run, at its end, in which arrows of messages are nearly horizontal."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ WIDE: Final = 4.0
 SPREAD: Final = 30.0
 """Ratio of largest to smallest value from which on another scale is logarithmic..."""
 CROWDED: Final = 8.0
-"""... if half of the values are smaller than the largest by this factor."""
+"""Factor by which half of the values must be below the largest for that other scale."""
 
 Scale = Literal["linear", "log", "symlog"]
 
