@@ -1,23 +1,20 @@
 """Lifetime of a process: it ends when told to, and never later than the process that started it.
 
-``python -m mpcsim.service.process.process_lifetime MODULE ARGUMENT...`` runs a module that ends
-with its standard input, and ``python -m mpcsim.service.process.process_lifetime --program NICE
-BYTES COMMAND...`` any other program. The starter holds the other end of that pipe; the operating
-system closes it when the holder is gone, however it went.
+``python -m mpcsim.service.process MODULE ARGUMENT...`` runs a module that ends with its standard
+input, and ``python -m mpcsim.service.process --program NICE BYTES COMMAND...`` any other program.
+The starter holds the other end of that pipe; the operating system closes it when the holder is
+gone, however it went.
 """
 
 from __future__ import annotations
 
 import os
-import resource
-import runpy
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
@@ -77,10 +74,11 @@ def terminate_after(wait: Callable[[], object], stopping_s: float = STOPPING_S) 
 
 def command_ending_with_parent(module: str, *arguments: str) -> tuple[str, ...]:
     """Command that runs a Python module until its standard input, a pipe, is closed."""
-    return (sys.executable, "-m", "mpcsim.service.process.process_lifetime", module, *arguments)
+    return (sys.executable, "-m", "mpcsim.service.process", module, *arguments)
 
 
-_PROGRAM: Final = "--program"
+PROGRAM: Final = "--program"
+"""Option before the arguments of a program that is no Python module."""
 
 
 def program_ending_with_parent(
@@ -92,36 +90,5 @@ def program_ending_with_parent(
         nice: how far the program stands back for others.
         memory_bytes: most memory that it may hold (Linux; elsewhere it is not bounded).
     """
-    module = (sys.executable, "-m", "mpcsim.service.process.process_lifetime")
-    return (*module, _PROGRAM, str(nice), str(memory_bytes), *command)
-
-
-def _wait_for_end_of_input() -> None:
-    while os.read(0, 1024):
-        pass
-
-
-def _run(nice: int, memory_bytes: int, command: Sequence[str]) -> int:
-    """Run a program until it ends or standard input does; its exit status."""
-    # Ctrl-C at a terminal reaches the whole group; the starter decides when this one ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(nice)
-    with suppress(ValueError, OSError):  # not a limit of this system's
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    program = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    signal.signal(signal.SIGTERM, lambda *_: program.kill())
-
-    def watch() -> None:
-        _wait_for_end_of_input()
-        program.kill()
-
-    threading.Thread(target=watch, daemon=True).start()
-    return program.wait()
-
-
-if __name__ == "__main__":
-    del sys.argv[0]
-    if sys.argv[0] == _PROGRAM:
-        sys.exit(_run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
-    terminate_after(_wait_for_end_of_input)
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    module = (sys.executable, "-m", "mpcsim.service.process")
+    return (*module, PROGRAM, str(nice), str(memory_bytes), *command)
