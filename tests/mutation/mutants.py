@@ -174,26 +174,28 @@ def all_checks() -> dict[str, Mutant]:
     }
 
 
-def named(name: str) -> Mutant:
-    """Return the mutant of that name.
+def _look_up(name: str) -> tuple[Mutant, ast.Module]:
+    """Return the mutant of that name, and the source of its module, which it can change.
 
     Raises:
         LookupError: there is none.
     """
     path = name.partition(" ")[0]
     if path in files():
-        for each in found(path, parsed(path)):
+        tree = parsed(path)
+        for each in found(path, tree):
             if each.name == name:
-                return each
+                return each, tree
     raise LookupError(f"no mutant is called {name!r}")
+
+
+def named(name: str) -> Mutant:
+    """Return the mutant of that name; raises as ``_look_up``."""
+    return _look_up(name)[0]
 
 
 def mutated(name: str) -> ast.Module:
-    """The source of the mutant's module with its change."""
-    path = name.partition(" ")[0]
-    tree = parsed(path)
-    for each in found(path, tree):
-        if each.name == name:
-            each.apply()
-            return ast.fix_missing_locations(tree)
-    raise LookupError(f"no mutant is called {name!r}")
+    """Return the source of a mutant's module with its change; raises as ``_look_up``."""
+    mutant, tree = _look_up(name)
+    mutant.apply()
+    return ast.fix_missing_locations(tree)
