@@ -244,7 +244,10 @@ def test_runs_of_either_exactness_agree() -> None:
 
 
 def test_live_computing() -> None:
-    case = Case(seconds=1.0)
+    # Each call is another user's: on a busy machine two of one user would meet, and one be refused.
+    case = Case(seconds=1.0, seed=50)
+    ((_, (_, _, users)),) = case.arrivals()
+    assert len({*users.tolist()}) == len(users) == 9
     (sampled, _), (live, totals) = case.run_recorded(), case.real(compute="live")
     assert len(live) == len(sampled)
     assert (live[:, kernel.OUTCOME] == kernel.DONE).all()
