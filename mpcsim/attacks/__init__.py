@@ -18,7 +18,6 @@ from mpcsim.attacks.harness import (
     finding_of,
     honest_party,
     record_rounds,
-    run_to_end,
     solve_linear,
 )
 from mpcsim.attacks.model import Attack, Finding
@@ -42,7 +41,6 @@ __all__ = [
     "perform",
     "record_rounds",
     "report",
-    "run_to_end",
     "solve_linear",
     "without",
     "short_text",
