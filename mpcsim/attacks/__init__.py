@@ -10,8 +10,8 @@ controls, what it does, which check stops it, what it gains without. The modules
 code: ``ot``, ``signing`` (ECDSA), ``presigning``, ``dkg``, ``resharing``, ``frost``, ``transport``,
 ``state`` (snapshots and restarts) and ``encoding``; ``harness`` runs parties against a cheater.
 ``catalogue`` joins both, with what of the table of known attacks does not apply here and why;
-``report`` runs them all and prints the matrix. ``public_record.md`` goes through what was published,
-and says of each attack which entry runs it, or why none does.
+``report`` runs them all and prints the matrix. ``public_record.md`` goes through what was
+published, and says of each attack which entry runs it, or why none does.
 """
 
 from mpcsim.attacks import catalogue, report
