@@ -1,4 +1,4 @@
-"""Harness of attacks: parties of a build, cheating parties, and checks of what was gained."""
+"""Harness of attacks: honest and cheating parties, runners, and proofs of what was gained."""
 
 from __future__ import annotations
 
@@ -35,6 +35,16 @@ DIGEST = bytes(range(32))
 WANTED = tagged_hash(Tag.CONTEXT, b"pay everything to the attacker")
 """Hash that the attacker wants signed."""
 
+BANS = "party {i} bans the honest party {j}: {outcome.reason.text}"
+NAMES = "party {i} names the honest party {j}: {outcome}"
+"""What ``find_false_blame`` says."""
+
+WRONG_SHARE = alter_kind("Deal", lambda m: replace(m, share=m.share + ED25519.scalar(1)), {HONEST})
+"""Tampering of a dealer that deals party 1 the right share plus one."""
+
+
+# ---------------------------------------------------------------------- parties
+
 
 def honest_party(
     build: Build, definition: Definition[Any, Any], setup: Message, me: int, label: str = ""
@@ -69,12 +79,15 @@ def record_rounds(
     return definition
 
 
+# ---------------------------------------------------------------------- runners
+
+
 def finding_of(participant: Participant[Any]) -> Finding:
     """Return the finding of one party's present state."""
     return Finding.of_outcome(participant.outcome or participant.waiting_state())
 
 
-def broken_if_done(
+def cheat_one_party(
     honest: Participant[Any],
     cheater: Participant[Any],
     proof: Callable[[Any], bool],
@@ -96,7 +109,7 @@ def broken_if_done(
     return Finding.broken_if(proof(outcome.result), effect, shown)
 
 
-def broken_if_both_done(
+def cheat_two_parties(
     honest: Mapping[PartyId, Party[Any, Any]],
     cheater: Participant[Any],
     proof: Callable[[Any, Any], bool],
@@ -118,7 +131,7 @@ def broken_if_both_done(
     return Finding.broken_if(proof(first.outcome.result, third.outcome.result), effect, shown)
 
 
-def crash_if_raised(honest: Participant[Any], cheater: Participant[Any]) -> Finding:
+def crash_party(honest: Participant[Any], cheater: Participant[Any]) -> Finding:
     """Run an honest party with a cheater; an exception that escapes is ``Effect.CRASH``."""
     try:
         run([honest, cheater])
@@ -127,17 +140,11 @@ def crash_if_raised(honest: Participant[Any], cheater: Participant[Any]) -> Find
     return finding_of(honest)
 
 
-WRONG_SHARE = alter_kind("Deal", lambda m: replace(m, share=m.share + ED25519.scalar(1)), {HONEST})
-"""Tampering of a dealer that deals party 1 the right share plus one."""
-BANS = "party {i} bans the honest party {j}: {outcome.reason.text}"
-NAMES = "party {i} names the honest party {j}: {outcome}"
-
-
-def broken_if_unusable(
+def spoil_shares_of_two(
     honest: Mapping[PartyId, Party[Any, Any]], cheater: Participant[Any], shown: str
 ) -> Finding:
-    """Run a cheater with honest parties 1 and 3; broken if their new shares do not make the key."""
-    return broken_if_both_done(
+    """Run a cheater with honest parties 1 and 3; broken if their shares do not make the key."""
+    return cheat_two_parties(
         honest, cheater, lambda one, other: not can_combine(one, other), Effect.UNUSABLE, shown
     )
 
@@ -155,6 +162,9 @@ def find_false_blame(honest: Mapping[Any, Participant[Any]], shown: str) -> Find
             text = shown.format(i=i, j=j, outcome=outcome)
             return Finding.broken(Effect.HONEST_BLAMED, text)
     return None
+
+
+# ---------------------------------------------------------------------- proofs of what was gained
 
 
 def message_scalar(digest: bytes) -> Scalar:
@@ -180,7 +190,7 @@ def point_of_unknown_logarithm(curve_name: str) -> Any:
     return group.base(group.random_scalar(SeededRng("thrown away")))
 
 
-def nonce_reuse_gives_key(Y: Point, signatures: Iterable[tuple[Scalar, ...]]) -> bool:
+def can_recover_key(Y: Point, signatures: Iterable[tuple[Scalar, ...]]) -> bool:
     """Return whether two ECDSA signatures with one nonce k give the private key of Y.
 
     Args:

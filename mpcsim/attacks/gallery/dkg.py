@@ -15,14 +15,14 @@ from mpcsim.attacks.harness import (
     PAIR,
     THIRD,
     WRONG_SHARE,
-    broken_if_both_done,
-    broken_if_done,
-    broken_if_unusable,
+    cheat_one_party,
+    cheat_two_parties,
     cheating_party,
-    crash_if_raised,
+    crash_party,
     finding_of,
     honest_party,
     point_of_unknown_logarithm,
+    spoil_shares_of_two,
 )
 from mpcsim.attacks.model import Effect, Finding
 from mpcsim.attacks.research import Build, Shape, without
@@ -129,7 +129,7 @@ def rogue_key(build: Build) -> Finding:
 
     adversary.tamper = tamper
     text = "the honest party holds a share of a key that the cheater chose: y*G = Y"
-    return broken_if_done(
+    return cheat_one_party(
         honest_dealer(build),
         adversary,
         lambda it: it.public_key == ED25519.base(y),
@@ -163,7 +163,7 @@ def threshold_raise(build: Build) -> Finding:
     lax = without(DKG, Reason.THRESHOLD_MISMATCH)
     cheater = Dealer(cheating_dealer(ALL, definition=lax), reveal, share)
     text = "a key of '2 of 3', of which no two honest shares make the key"
-    return broken_if_unusable(honest_dealers(build), cheater, text)
+    return spoil_shares_of_two(honest_dealers(build), cheater, text)
 
 
 # ---------------------------------------------------------------------- D3: a bad share
@@ -174,7 +174,7 @@ def bad_share(build: Build) -> Finding:
     """Deal party 1 the right share plus one."""
     cheater = Adversary(cheating_dealer(ALL), WRONG_SHARE)
     text = "both finish, with two shares that do not make the key"
-    return broken_if_unusable(honest_dealers(build), cheater, text)
+    return spoil_shares_of_two(honest_dealers(build), cheater, text)
 
 
 # ---------------------------------------------------------------------- D4: index zero
@@ -272,7 +272,7 @@ def _deal_unknown_constant(
 
     cheater = Dealer(inner, reveal, lambda _, to: share)
     text += "; nobody knows the key that came out"
-    return broken_if_done(honest_dealer(build), cheater, lambda _: True, Effect.NO_KNOWLEDGE, text)
+    return cheat_one_party(honest_dealer(build), cheater, lambda _: True, Effect.NO_KNOWLEDGE, text)
 
 
 # ---------------------------------------------------------------------- D6: copied commitment
@@ -324,7 +324,7 @@ def copied_commitment(build: Build) -> Finding:
         mine = honest.inbox.own[Reveal][1].coefficients[0]
         return bool(share.public_key == mine + mine)
 
-    return broken_if_done(honest, adversary, is_twice_its_own, Effect.BIAS, text)
+    return cheat_one_party(honest, adversary, is_twice_its_own, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- D7: equivocation
@@ -351,7 +351,7 @@ def two_polynomials(build: Build) -> Finding:
             proof = schnorr.prove(inner.keep.transcript, CHEATER, f[to][0], C[0], rng)
         return replace(message, coefficients=C, proof=proof)
 
-    return broken_if_both_done(
+    return cheat_two_parties(
         honest_dealers(build),
         Dealer(inner, reveal, lambda _, to: evaluate(f[to], to)),
         lambda a, b: a.public_key != b.public_key,
@@ -369,7 +369,7 @@ def two_chain_codes(build: Build) -> Finding:
     that the other one cannot sign for."""
 
     other = alter_kind("Reveal", lambda m: replace(m, chain_code=bytes(32)), {THIRD})
-    return broken_if_both_done(
+    return cheat_two_parties(
         honest_dealers(build, "secp256k1"),
         Adversary(cheating_dealer(ALL, "secp256k1"), other),
         lambda a, b: a.record.derive((0,))[0] != b.record.derive((0,))[0],
@@ -394,7 +394,7 @@ def chosen_chain_code(build: Build) -> Finding:
         return message
 
     adversary.tamper = alter_kind("Reveal", steer)
-    return broken_if_done(
+    return cheat_one_party(
         honest_dealer(build, curve="secp256k1"),
         adversary,
         lambda it: it.record.chain_code[0] == 0,
@@ -419,4 +419,4 @@ def identity_in_base_ot(build: Build) -> Finding:
         return MultiplicationOffer(replace(offer, r0=(r_0, *offer.r0[1:])))
 
     adversary.tamper = alter_kind("MultiplicationOffer", annihilate)
-    return crash_if_raised(honest_dealer(build, curve="secp256k1"), adversary)
+    return crash_party(honest_dealer(build, curve="secp256k1"), adversary)

@@ -19,9 +19,9 @@ from mpcsim.attacks.harness import (
     CHEATER,
     HONEST,
     PAIR,
-    broken_if_both_done,
-    broken_if_done,
     can_combine,
+    cheat_one_party,
+    cheat_two_parties,
     cheating_party,
 )
 from mpcsim.attacks.model import Effect, Finding
@@ -88,7 +88,7 @@ def small_order_in_key(build: Build) -> Finding:
         return not (can_combine(one, other) or sodium.crypto_core_ed25519_is_valid_point(Y))
 
     text = "both finish with Y + T, which is not in the group"
-    return broken_if_both_done(
+    return cheat_two_parties(
         honest_dealers(build), Dealer(inner, reveal), is_outside, Effect.UNUSABLE, text
     )
 
@@ -140,7 +140,7 @@ def small_order_in_nonce(build: Build) -> Finding:
         return refused and verify_with_cofactor(signature.encode(), Y.encode(), MESSAGE)
 
     text = "released; valid with the cofactor (RFC 8032), refused by libsodium"
-    return broken_if_done(honest, cheater, verifiers_disagree, Effect.SPLIT, text)
+    return cheat_one_party(honest, cheater, verifiers_disagree, Effect.SPLIT, text)
 
 
 # ---------------------------------------------------------------------- S10: S + L
@@ -162,4 +162,4 @@ def scalar_out_of_range(build: Build) -> Finding:
         return verify_with_cofactor(twin, Y, MESSAGE)
 
     text = "accepted as z_2; and (R, S + L) verifies wherever S is not compared with L"
-    return broken_if_done(honest, cheater, has_a_twin, Effect.MALLEABLE, text)
+    return cheat_one_party(honest, cheater, has_a_twin, Effect.MALLEABLE, text)

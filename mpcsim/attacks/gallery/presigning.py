@@ -17,12 +17,12 @@ from mpcsim.attacks.harness import (
     HONEST,
     PAIR,
     WANTED,
-    broken_if_done,
+    can_recover_key,
+    cheat_one_party,
     cheating_party,
     finding_of,
     honest_party,
     message_scalar,
-    nonce_reuse_gives_key,
 )
 from mpcsim.attacks.model import Effect, Finding
 from mpcsim.attacks.research import USE_ONCE, Build, ForgetfulUse
@@ -87,7 +87,7 @@ def reused_presignature(build: Build) -> Finding:
         s, r = SECP256K1.scalar(found.s), SECP256K1.scalar(found.r)
         signatures.append((s, r, delta, message_scalar(digest)))
     text = "the key from two signatures with one presignature: x*G = Y"
-    return Finding.broken_if(nonce_reuse_gives_key(Y, signatures), Effect.KEY, text)
+    return Finding.broken_if(can_recover_key(Y, signatures), Effect.KEY, text)
 
 
 # ---------------------------------------------------------------------- S3: chosen after R
@@ -117,7 +117,9 @@ def message_chosen_after_nonce(build: Build) -> Finding:
         return any(verifies(each, WANTED, finisher.setup.public_key) for each in made)
 
     text = "signed was one hash; libsecp256k1 accepts the signature of another, made out of it"
-    return broken_if_done(honest, finisher, makes_another, Effect.FORGERY, text, result_of=finisher)
+    return cheat_one_party(
+        honest, finisher, makes_another, Effect.FORGERY, text, result_of=finisher
+    )
 
 
 @entry("S3c", replacing={steps.shift: zero_shift})
@@ -128,7 +130,7 @@ def child_chosen_after_nonce(build: Build) -> Finding:
     honest, finisher = (
         honest_party(build, PRESIGNED, setup(i, CHEATER, h.encode()), i) for i in (HONEST, CHEATER)
     )
-    return broken_if_done(
+    return cheat_one_party(
         honest,
         finisher,
         lambda it: verifies(it, WANTED, child),
@@ -154,7 +156,7 @@ def steered_nonce(build: Build) -> Finding:
         sent = Answer(agreed.request(), w_2, u_2, rho, mine.blinding)
         return RoundOutput(keep=Finished(R, r_x), broadcast=sent)
 
-    return broken_if_done(
+    return cheat_one_party(
         honest_party(build, PRESIGNED, setup(HONEST, HONEST), HONEST),
         cheating_party(with_round(PRESIGNED, 2, answer), setup(CHEATER, HONEST)),
         is_biased,

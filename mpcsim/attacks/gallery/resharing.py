@@ -12,12 +12,12 @@ from mpcsim.attacks.harness import (
     HONEST,
     THIRD,
     WRONG_SHARE,
-    broken_if_both_done,
-    broken_if_unusable,
     can_combine,
+    cheat_two_parties,
     cheating_party,
     finding_of,
     honest_party,
+    spoil_shares_of_two,
 )
 from mpcsim.attacks.model import Effect, Finding
 from mpcsim.attacks.research import KEEP_BOTH, Build, Shape
@@ -88,7 +88,7 @@ def shifted_key(build: Build) -> Finding:
     honest = setup_of(shares, CHEATER)
     shifted = ShiftedSetup(**{name: getattr(honest, name) for name, _ in honest.CODECS})
     other_key = shares[HONEST].public_key + ED25519.base(ED25519.scalar(1))
-    return broken_if_both_done(
+    return cheat_two_parties(
         honest_pair(build, shares),
         cheating_party(build.definition(RESHARE), shifted),
         lambda one, other: one.record.public_key == other_key,
@@ -151,7 +151,7 @@ def bad_helper(build: Build) -> Finding:
     shares = keys("ed25519")
     cheater = Adversary(cheating_party(RESHARE, setup_of(shares, CHEATER)), WRONG_SHARE)
     text = "the 'recovered' share of party 1 does not fit party 3's"
-    return broken_if_unusable(honest_pair(build, shares), cheater, text)
+    return spoil_shares_of_two(honest_pair(build, shares), cheater, text)
 
 
 # ---------------------------------------------------------------------- D13, mixed epochs

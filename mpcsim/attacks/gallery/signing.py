@@ -27,9 +27,9 @@ from mpcsim.attacks.harness import (
     PAIR,
     THIRD,
     WANTED,
-    broken_if_done,
+    cheat_one_party,
     cheating_party,
-    crash_if_raised,
+    crash_party,
     find_false_blame,
     finding_of,
     honest_party,
@@ -121,7 +121,7 @@ def another_key_share(publish: bool, build: Build) -> Finding:
         answer_last(own, partial(multiply_shifted_key, publish)), 5, assemble_unchecked
     )
     honest, cheater = honest_signer(build), cheating_signer(definition)
-    return broken_if_done(
+    return cheat_one_party(
         honest,
         cheater,
         lambda it: steps.verifies(it, WANTED, honest.setup.share.public_key),
@@ -288,7 +288,7 @@ def chosen_nonce(build: Build) -> Finding:
         )
 
     cheater = cheating_signer(answer_last(ECDSA, respond))
-    return broken_if_done(honest_signer(build), cheater, is_biased, Effect.BIAS, BIASED)
+    return cheat_one_party(honest_signer(build), cheater, is_biased, Effect.BIAS, BIASED)
 
 
 # ---------------------------------------------------------------------- O7: equivocation
@@ -316,7 +316,7 @@ def zero_denominator(build: Build) -> Finding:
         return replace(message, u_i=-theirs.u_i)
 
     adversary.tamper = alter_kind("SignatureShare", annihilate)
-    return crash_if_raised(honest_signer(build), adversary)
+    return crash_party(honest_signer(build), adversary)
 
 
 @entry("O14", shape=Shape(setup_check=False))
@@ -334,7 +334,7 @@ def duplicate_signers(build: Build) -> Finding:
             EcdsaSetup(keys("secp256k1")[CHEATER], signers, DIGEST),
         )
     )
-    return crash_if_raised(honest, twin)
+    return crash_party(honest, twin)
 
 
 @entry("S7a", without=[Reason.SIGNATURE_INVALID])
@@ -343,7 +343,7 @@ def invalid_signature(build: Build) -> Finding:
     one = SECP256K1.scalar(1)
     wrong = alter_kind("SignatureShare", lambda m: replace(m, w_i=m.w_i + one))
     honest = honest_signer(build)
-    return broken_if_done(
+    return cheat_one_party(
         honest,
         Adversary(cheating_signer(ECDSA), wrong),
         lambda it: not steps.verifies(it, DIGEST, honest.setup.share.public_key),

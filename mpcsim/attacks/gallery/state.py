@@ -19,10 +19,10 @@ from mpcsim.attacks.harness import (
     DIGEST,
     HONEST,
     PAIR,
+    can_recover_key,
     finding_of,
     honest_party,
     message_scalar,
-    nonce_reuse_gives_key,
     record_rounds,
     solve_linear,
 )
@@ -136,7 +136,7 @@ def ecdsa_rollback(build: Build) -> Finding:
         found = cheater.outcome.result
         s, r = SECP256K1.scalar(found.s), SECP256K1.scalar(found.r)
         signatures.append((s, r, diary[1].keep.r_i, message_scalar(DIGEST)))
-    found = nonce_reuse_gives_key(shares[HONEST].public_key, signatures)
+    found = can_recover_key(shares[HONEST].public_key, signatures)
     return Finding.broken_if(found, Effect.KEY, "the key from two signatures with one r_1: x*G = Y")
 
 

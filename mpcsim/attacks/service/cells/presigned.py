@@ -12,7 +12,7 @@ import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mpcsim.attacks.harness import nonce_reuse_gives_key
+from mpcsim.attacks.harness import can_recover_key
 from mpcsim.attacks.service import weakened_builds
 from mpcsim.attacks.service.attack_environment import (
     HONEST,
@@ -93,7 +93,7 @@ class Collector:
             s, r, m = (SECP256K1.scalar(int.from_bytes(part, "big")) for part in numbers)
             given.append((s, r, delta, m))
         Y = SECP256K1.decode_point(bytes.fromhex(public_key.removeprefix("0x")))
-        if len(given) == 2 and nonce_reuse_gives_key(Y, given):
+        if len(given) == 2 and can_recover_key(Y, given):
             return succeed_if(True, "the key from two signatures with one presignature", "")
         reason = (
             f"the {ROLES[self.env.other]}: {self.refusals[-1]}"
