@@ -60,6 +60,8 @@ VERSIONS: Final = (b"1.0", b"1.1")
 _CONTENT_LENGTH: Final = re.compile(
     rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-[Ll][Ee][Nn][Gg][Tt][Hh][ \t]*:"
 )
+_IN_NO_LINE: Final = re.compile(rb"[\x00\v\f\r]")
+"""Bytes that h11 accepts in no line of a header; line feeds end one."""
 _HOST: Final = re.compile(rb"(\[[0-9A-Za-z:._~%-]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]*)(:[0-9]*)?")
 """A field's value: a host, of which nothing may be left, and a port (RFC 9110, 7.2)."""
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
@@ -276,19 +278,36 @@ class Connections:
 
 
 class BoundedLines(ReceiveBuffer):
-    """h11's buffer, with a limit on the lines of a header or trailer."""
+    """h11's buffer, with a limit on the lines of a header or trailer, and on the time to read one.
+
+    h11's patterns try every division of a run of spaces before they refuse a byte behind it: hours
+    for a megabyte. So lines with bytes that h11 accepts nowhere never get to its patterns.
+    """
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
         """Return the lines of a header or trailer that has come whole.
 
         Raises:
-            h11.RemoteProtocolError: there are too many to be read.
+            h11.RemoteProtocolError: there are too many to be read, or one has a byte that none may.
         """
         lines = super().maybe_extract_lines()
         if lines is not None and len(lines) > MOST_LINES:
             status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             raise h11.RemoteProtocolError(f"more than {MOST_LINES} lines", status)
+        if lines is not None and any(map(_IN_NO_LINE.search, lines)):
+            raise h11.RemoteProtocolError("a control character")
         return lines
+
+    def maybe_extract_next_line(self) -> bytearray | None:
+        """Return the line with a chunk's size that has come whole.
+
+        Raises:
+            h11.RemoteProtocolError: there is a line feed within it.
+        """
+        line = super().maybe_extract_next_line()
+        if line is not None and line.find(b"\n") < len(line) - 1:
+            raise h11.RemoteProtocolError("a line feed in a chunk's size")
+        return line
 
 
 class BoundedParser(h11.Connection):
