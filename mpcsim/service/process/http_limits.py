@@ -50,6 +50,9 @@ makes tens of thousands of what comes at once."""
 CONNECTIONS_A_TURN: Final = 8
 """Connections of which requests are begun before everything else gets its turn: answers that are
 being computed take several turns, and so many times longer the more begins in each."""
+BYTES_A_CONNECTION: Final = 4096
+"""Bytes to be handled for which a connection counts once more: a long header takes ten times as
+long to read as a short one."""
 MOST_LINES: Final = 100
 """Lines of a header, and of a trailer: reading one takes longer than many bytes do."""
 MOST_TARGET_BYTES: Final = 8000
@@ -198,7 +201,7 @@ class Connections:
         nobody waits for all requests of one user."""
         self._begun = 0
         """Number of connections of which something has been handled in this iteration of the
-        loop."""
+        loop; much that has come counts for several."""
         self.closed: Counter[Limit] = Counter()
         """Number of connections that were closed, by reason."""
         self._last: dict[Limit, str] = {}
@@ -222,7 +225,7 @@ class Connections:
             return False
         if not self._begun:
             connection.loop.call_soon(self._next_turn, connection.loop)
-        self._begun += 1
+        self._begun += connection.turn_cost
         return True
 
     def requeue(self, connection: HttpConnection) -> None:
@@ -233,10 +236,11 @@ class Connections:
         self._begun = 0
         while self._turn_queues and self._begun < CONNECTIONS_A_TURN:
             user, queue = self._turn_queues.popitem(last=False)
-            loop.call_soon(queue.popleft().resume_handling)
+            connection = queue.popleft()
+            loop.call_soon(connection.resume_handling)
             if queue:
                 self._turn_queues[user] = queue  # behind the others
-            self._begun += 1
+            self._begun += connection.turn_cost
         if self._begun:
             loop.call_soon(self._next_turn, loop)
 
@@ -481,6 +485,11 @@ class HttpConnection(H11Protocol):
         """Whether more of what has come waits for its turn; nothing is read till then."""
         self._dropped_bytes = 0
         self._last_user: str | None = None
+
+    @property
+    def turn_cost(self) -> int:
+        """Number of connections for which this one counts when it has its turn."""
+        return 1 + self.conn.buffered_bytes // BYTES_A_CONNECTION
 
     @property
     def last_user(self) -> str | None:
