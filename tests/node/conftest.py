@@ -2,8 +2,10 @@
 
 import pytest
 
+from mpcsim.ids import MPC_NODES
 from node.process.settings import Settings
 from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
+from tests.node.harness import FAST_PLACES, system
 from tests.node.wallets import House
 
 
@@ -17,3 +19,22 @@ def house(request: pytest.FixtureRequest) -> House:
     early = request.getfixturevalue("early") if "early" in names else True
     gateway = request.getfixturevalue("stored")[0] if "records" in names else None
     return House(gateway, settings=Settings(early_requests=early))
+
+
+@pytest.fixture(params=[True, False], ids=["early", "two steps"])
+def early(request):
+    """The first message goes with the request that opens the vault, or comes after it."""
+    return request.param
+
+
+@pytest.fixture(params=MPC_NODES)
+def party(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=FAST_PLACES)
+def built(request):
+    """A node with everything behind it, and keys of alice on both curves, for a module."""
+    with system(request.param) as found:
+        found.make_keys()
+        yield found

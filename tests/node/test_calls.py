@@ -17,8 +17,6 @@ OPTIONS: list[dict[str, Any]] = [
     {},
     {"separate_messages": True, "early_requests": False, "vault_policy": "signer"},
     {"presigned": True, "signer": "institution"},
-]
-MORE_OPTIONS: list[dict[str, Any]] = [
     {"signer": "institution", "ot_extension_k": 4, "early_requests": False},
     {"separate_messages": True},
     {"curve": "ed25519", "vault_policy": "signer"},
@@ -59,11 +57,7 @@ def durations(signing: Signing) -> list[float]:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "options",
-    [*OPTIONS, *(pytest.param(each, marks=pytest.mark.soak) for each in MORE_OPTIONS)],
-    ids=lambda options: " ".join(options) or "as it is",
-)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options) or "as it is")
 def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:
     graph = signing_call(**options)
     assert graph.scope == "rest"
@@ -86,16 +80,3 @@ def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:
 def test_what_cannot_be(options: dict[str, Any], named: str) -> None:
     with pytest.raises(UsageError, match=named):
         signing_call(**options)
-
-
-def test_a_call_is_named_after_its_options() -> None:
-    assert str(Signing()) == "secp256k1, with the operator"
-    others: list[tuple[dict[str, Any], str]] = [
-        ({"vault_policy": "signer"}, "vault policy signer"),
-        ({"early_requests": False}, "vault first"),
-        ({"ot_extension_k": 2}, "k = 2"),
-        ({"separate_messages": True}, "separate messages"),
-        ({"presigned": True}, "presigned"),
-    ]
-    for options, said in others:
-        assert str(Signing(**options)) == f"secp256k1, with the operator, {said}"

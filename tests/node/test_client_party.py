@@ -347,21 +347,6 @@ def test_what_must_not_be_tried_again_is_acted_on_before_anyone_hears():
     )
 
 
-def test_a_suspension_that_the_gateway_does_not_know_of_yet_is_told():
-    async def refuse(culprit: int) -> bool:
-        return False
-
-    def prepare(peers: Peers) -> None:
-        cheating("Offer", flipped)(peers)
-        peers.suspend = refuse  # type: ignore[method-assign]
-
-    _, result = drive("ecdsa", "secp256k1", prepare)
-    assert result.message.endswith(
-        "; recover the key before it signs again; this node refuses it until then, and tries to "
-        "have it suspended"
-    )
-
-
 @pytest.mark.parametrize(
     ("reason", "details", "text"),
     [

@@ -152,7 +152,6 @@ async def test_an_answer_to_another_request_blames_nobody(curve: str, house: Hou
     await house.sign(record, HASH)
 
 
-@pytest.mark.parametrize("early", [True, False])
 async def test_an_answer_that_does_not_say_what_it_answers(early: bool, house: House) -> None:
     record = await house.generate("ed25519")
     node = house.gateway.links[OPERATOR].node

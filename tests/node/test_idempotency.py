@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nacl.signing import VerifyKey
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, ROLES
 from mpcsim.service.error_codes import Code
@@ -19,7 +18,16 @@ from node.models import KeyShareRecord
 from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
 from tests.helpers.gateway import Clock, reopen, shares_of
 from tests.helpers.tiers import fast_few
-from tests.node.wallets import House, Pass, answering, losing, on, refused, settled
+from tests.node.wallets import (
+    House,
+    Pass,
+    answering,
+    check_signature,
+    losing,
+    on,
+    refused,
+    settled,
+)
 
 ED, HASH = "ed25519", b"\x5c" * 32
 KEY = 'order 4711: "first try", once'
@@ -31,8 +39,7 @@ Test = Callable[[House], Coroutine[Any, Any, None]]
 
 async def check_works(house: House, record: KeyShareRecord, name: str = "alice") -> None:
     """It is the share in force: it signs, and is what is registered."""
-    signature = bytes.fromhex(await house.sign(record, HASH, name))
-    VerifyKey(bytes.fromhex(record.public_key[2:])).verify(HASH, signature)
+    check_signature(record.public_key, HASH, await house.sign(record, HASH, name))
     (key,) = (await house.wallet.keys(house.caller(name))).keys
     assert (key.key_id, key.public_key) == (record.key_id, record.public_key)
 

@@ -14,21 +14,18 @@ from typing import Any
 
 import httpx
 import pytest
-from coincurve import PublicKey
 
 from mpcsim import Network, Simulation
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim import Free
 from mpcsim.sim.run.faults import Crash, delay
 from mpcsim.sim.run.realtime.clock import Deadlock
 from node.local import LocalService
 from node.process.settings import Settings
 from tests.helpers.tiers import fast_few
+from tests.node.wallets import CHEAP, PASSWORD, check_signature
 
-CHEAP = Argon2Cost(operations=1, memory_kib=64)
-PASSWORD = "correct horse"
 MESSAGE = hashlib.sha256(b"payment").digest()
 SIGNERS = {"operator": OPERATOR, "institution": INSTITUTION}
 WAN = Network.star(10, 20, 30)
@@ -147,16 +144,6 @@ def test_calls_in_a_row_find_the_windows_open() -> None:
             assert times == pytest.approx([100, 40, 40, 40], abs=0.1)
 
 
-def test_calls_at_the_same_time_open_connections_of_their_own() -> None:
-    with local(WAN.with_connection(cold=True)) as service:
-        users = [service.user(name) for name in ("alice", "bob")]
-        requests = [user.build_request("GET", "/v3/wallet/user") for user in users]
-        both = [ms(answer.elapsed) for answer in service.at_once(requests)]
-        alone = ms(users[0].get("/v3/wallet/user").elapsed)
-    assert both == pytest.approx([60, 60], rel=1e-3)  # three round trips to the gateway
-    assert alone == pytest.approx(60, rel=1e-3)
-
-
 @pytest.mark.parametrize(("setting", "value"), [("cpu_factor", 50.0), ("cores", 4)])
 def test_a_site_setting_without_effect_is_refused(setting: str, value: float) -> None:
     network = WAN.with_site("operator", **{setting: value})
@@ -190,13 +177,6 @@ def test_calls_that_fail_are_counted_and_not_timed() -> None:
             service.repeat(lambda: late.get("/v3/wallet/user", timeout=0.01), 2)
         with pytest.raises(ZeroDivisionError):
             service.repeat(lambda: 1 // 0, 2)
-
-
-def test_bad_repeats() -> None:
-    with local() as service:
-        for n, pause_ms in ((0, 0.0), (2.5, 0.0), (1, -1.0), (1, float("nan"))):
-            with pytest.raises(UsageError, match=f"(n|pause_ms) is ({n}|{pause_ms})"):
-                service.repeat(lambda: None, n, pause_ms=pause_ms)  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------- repeatable
@@ -285,10 +265,7 @@ def test_a_wallet_from_all_sides(clock: str) -> None:
     with local(clock=clock) as service:
         alice = service.user("alice")
         share = generate(alice, "secp256k1")
-        signature = bytes.fromhex(sign(alice, share).json()["signature"])
-        recoverable = signature[:64] + bytes([signature[64] - 27])
-        signed_by = PublicKey.from_signature_and_message(recoverable, MESSAGE, hasher=None)
-        assert signed_by.format() == bytes.fromhex(share["public_key"][2:])
+        check_signature(share["public_key"], MESSAGE, sign(alice, share).json()["signature"])
         assert service.http.get("/").json()["name"] == "mpc-node"
         assert service.http.get("/v3/wallet/user").status_code == 401
         assert service.http.get("/api/docs/swagger-ui.css").status_code == 200  # read in a thread

@@ -143,7 +143,6 @@ async def test_one_whose_answer_is_lost_is_gone(house: House) -> None:
     assert await sign(house, record, made) == ([], ["presigned", *FULL])
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 async def test_a_restart_voids_everything(party: PartyId, house: House) -> None:
     """The node is told so, and then knows."""
 

@@ -11,11 +11,10 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
-from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.replay.steps import GATEWAY
 from node.local import LocalService
+from tests.node.wallets import CHEAP
 
-CHEAP = Argon2Cost(operations=1, memory_kib=64)
 NEW = {"password": "correct horse"}
 SIGNATURE = {"message": "00" * 32}
 RUNS = 8

@@ -36,7 +36,6 @@ class Posts:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
 @pytest.mark.parametrize("curve", CURVES)
 async def test_a_key_signs(curve: str, early: bool) -> None:
     settings = Settings(separate_messages=True, early_requests=early)

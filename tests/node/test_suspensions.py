@@ -389,7 +389,6 @@ async def test_a_vault_of_a_suspended_key_is_not_opened(case):
         assert house.transport.seen == []
 
 
-@pytest.mark.parametrize("early", [True, False])
 async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(case, early):
     """In this process, after an attack."""
 

@@ -23,8 +23,6 @@ from node.models import KeyShareRecord
 from tests.node.wallets import CHEAP, House, Pass, altering, failing, meddling, on
 
 CURVES = ("secp256k1", "ed25519")
-both_ways = pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
-"""The first message goes with the request that opens the vault, or comes after it."""
 
 
 def altered(record: KeyShareRecord, **changes: Any) -> KeyShareRecord:
@@ -40,7 +38,6 @@ def flipped(data: bytes) -> bytes:
 # ---------------------------------------------------------------------- what a store names
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 async def test_altered_identities(party: PartyId, house: House) -> None:
     """Nothing is asked for with such a store."""
 
@@ -57,7 +54,6 @@ async def test_altered_identities(party: PartyId, house: House) -> None:
     await house.sign(record)
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
     party: PartyId, house: House
 ) -> None:
@@ -76,7 +72,6 @@ async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
 # ---------------------------------------------------------------------- strangers
 
 
-@both_ways
 async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early: bool, house: House) -> None:
     """Whoever has it has the keys that authenticate: the halves still have to belong to it."""
 
@@ -108,7 +103,6 @@ async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early: bool, house:
 
 
 @pytest.mark.few(1)
-@both_ways
 async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(
     early: bool, house: House
 ) -> None:
@@ -138,7 +132,6 @@ async def test_a_password_is_tried_on_no_store_but_ours(house: House) -> None:
     assert not await house.matches(await house.recover("ed25519"))
 
 
-@both_ways
 async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(
     early: bool, house: House
 ) -> None:
@@ -165,7 +158,6 @@ async def test_a_message_that_no_session_takes_begins_none(house: House) -> None
 
 
 @pytest.mark.few(2)
-@both_ways
 @pytest.mark.parametrize("curve", CURVES)
 async def test_a_gateway_that_has_something_else_signed(
     curve: str, early: bool, house: House

@@ -130,7 +130,6 @@ async def test_both_is_the_default_and_a_store_says_which(house: House, clock: C
     await house.sign(renewed, HASH)
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 async def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(
     party: PartyId, house: House, clock: Clock
 ) -> None:

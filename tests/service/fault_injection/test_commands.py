@@ -1,10 +1,8 @@
 """The table of switches is what there is: in the command, over HTTP, in Python and in the guide."""
 
 import argparse
-import ast
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 
@@ -32,8 +30,6 @@ def parser():
     return found
 
 
-UNDOING = {"down": "up", "cut": "mend"}
-"""Methods of the client, and what they are undone by."""
 METHODS = {"fail": "fail_next"}
 """Of the client, where the name is another."""
 TOLD = {"part": "gateway", "ms": "5", "seconds": "-2.5", "endpoint": "sign", "answer": "504"}
@@ -66,20 +62,6 @@ def test_every_switch_is_thrown_somewhere_and_has_a_method():
         taken = list(inspect.signature(throw).parameters)
         assert taken == ["self", *(each.name for each in switch.arguments)]
         assert hasattr(Control, METHODS.get(name, name.replace("-", "_")))
-
-
-def test_every_switch_is_tried_at_a_whole_service():
-    """By name, or undone at the end of a ``with``."""
-    source = (Path(__file__).parent / "test_every_command.py").read_text(encoding="utf-8")
-    thrown = {
-        node.attr
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id in ("service", "running")
-    }
-    thrown |= {UNDOING[name] for name in thrown & UNDOING.keys()}
-    assert {METHODS.get(name, name.replace("-", "_")) for name in COMMANDS} <= thrown
 
 
 def test_every_switch_is_a_command():

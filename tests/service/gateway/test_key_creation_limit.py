@@ -14,9 +14,9 @@ from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import AsgiTransport, Limits, ReplyTimeout
-from tests.helpers.gateway import Client, Failed, give_key, until
+from tests.helpers.gateway import Client, Failed, refusal, until
 from tests.helpers.tiers import examples
-from tests.service.gateway.test_sessions import nothing_open, refusal
+from tests.service.gateway.test_sessions import nothing_open
 
 TOO_MANY = (429, str(too_many_key_creations(1)))
 
@@ -157,7 +157,7 @@ async def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, mak
 
 @pytest.mark.options(making_limit=1)
 async def test_signing_waits_for_none_of_it(gateway, client):
-    share, other = [await give_key(gateway, client, curve) for curve in ("ed25519", "secp256k1")]
+    share, other = [client.give_key(curve) for curve in ("ed25519", "secp256k1")]
     begun, bob = await client.begin_recover("ed25519"), Client.of(gateway, "bob")
     late = asyncio.create_task(bob.generate("ed25519"))
     await until(lambda: waiting(gateway) == 1)

@@ -4,20 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import CLIENT, OPERATOR, ROLES
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import SecretStore
 from tests.helpers.gateway import (
-    MESSAGE,
     Client,
     Failed,
-    check_signature,
     envelopes,
-    feed,
-    give_key,
-    seal,
+    refusal,
 )
-from tests.service.gateway.test_sessions import begun, refusal
 
 BUSY = (409, "a signing session for this key is in progress")
 
@@ -50,29 +44,26 @@ def done_already(gateway):
     lie(gateway, OPERATOR, "sign", over)
 
 
-async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
+async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client, ec_share):
     done_already(gateway)
-    party, messages = await begun(client, share)
+    party, messages = await client.begun(ec_share)
     for _ in range(3):
-        assert await refusal(client.sign(share)) == BUSY
-    feed(party, await client.exchange(party.session_id, messages))
-    check_signature(share, MESSAGE, party.outcome.result)
-    await client.sign(share)  # at once
+        assert await refusal(client.sign(ec_share)) == BUSY
+    await client.finished(ec_share, party, messages)
+    await client.sign(ec_share)  # at once
     assert not gateway.gateway.sessions._sessions
 
 
 # ---------------------------------------------------------------------- what is no answer
 
 GARBAGE = (b"?", bytes(200))
-both = pytest.mark.parametrize("party", MPC_NODES)
 
 
 async def asked(gateway, client, verb, party):
     """Have the gateway ask both MPC nodes for something; it is refused."""
-    share = await give_key(gateway, client, "ed25519")
-    halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
-    signing = await give_key(gateway, client, "secp256k1") if verb == "exchange" else share
+    share = client.give_key("ed25519")
+    halves = client.store(share).halves
+    signing = client.give_key("secp256k1") if verb == "exchange" else share
 
     async def work():
         match verb:
@@ -85,11 +76,9 @@ async def asked(gateway, client, verb, party):
             case _:
                 await client.sign(signing, signer=party)
 
-    await client.meet()
     return work
 
 
-@both
 @pytest.mark.parametrize("garbage", GARBAGE, ids=len)
 @pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "standing"])
 async def test_an_answer_that_is_none_is_the_mpc_nodes_failure(
@@ -133,7 +122,6 @@ def no_envelope(reply):
 
 
 @pytest.mark.few(16)
-@both
 @pytest.mark.parametrize("verb", ["generate", "recover", "sign", "exchange"])
 @pytest.mark.parametrize(
     "change",

@@ -17,13 +17,12 @@ from tests.helpers.gateway import (
     REPLY_KEY,
     Client,
     ask_node,
-    give_key,
     granted,
+    refusal,
     shares_of,
     until,
 )
 from tests.helpers.key_records import said_to_be_signed
-from tests.service.gateway.test_sessions import refusal
 
 NO_KEY = (404, "no such key")
 NO_SESSION = (410, "no such session, or it has expired")
@@ -60,34 +59,27 @@ def held(gateway, party):
     return [(state, suspended) for _, _, _, state, suspended in shares_of(gateway)[party]]
 
 
-both = pytest.mark.parametrize("party", MPC_NODES)
-
-
 # ---------------------------------------------------------------------- an MPC node begins nothing
 
 
-@both
 async def test_the_node_makes_keys_on_known_curves_one_each(party, gateway, client):
     link, alice = gateway.links[party], await client.user_id()
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     for curve, expected in [("secp256r1", NO_CURVE), ("ed25519", EXISTS)]:
         body = wire.Generate(os.urandom(32), curve, ())
         assert answer(link, "generate", alice, body) == expected
     assert not link.node.sessions
 
 
-@both
-async def test_the_node_recovers_no_key_that_the_user_does_not_have(party, gateway, client):
+async def test_the_node_recovers_no_key_that_the_user_does_not_have(party, gateway, client, share):
     link, alice = gateway.links[party], await client.user_id()
     mallory = await Client.of(gateway, "mallory").user_id()
-    share = await give_key(gateway, client, "ed25519")
     for user_id, curve in [(alice, "secp256k1"), (alice, "secp256r1"), (mallory, "ed25519")]:
         body = wire.Recover(os.urandom(32), curve)
         assert answer(link, "recover", user_id, body, share.record.epoch) == NO_KEY
     assert not link.node.sessions
 
 
-@both
 async def test_the_node_does_not_give_a_session_away_nor_let_others_in(party, gateway, client):
     link, alice = gateway.links[party], await client.user_id()
     mallory = await Client.of(gateway, "mallory").user_id()
@@ -108,13 +100,11 @@ async def test_the_node_does_not_give_a_session_away_nor_let_others_in(party, ga
     await client.check_works(made)
 
 
-@both
 async def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user(
-    party, gateway, client
+    party, gateway, client, share
 ):
     link, alice = gateway.links[party], await client.user_id()
     mallory = await Client.of(gateway, "mallory").user_id()
-    share = await give_key(gateway, client, "ed25519")
     request = client.begin_sign(share, signer=party)[1]
     for user_id, key_id in [(alice, bytes(32)), (mallory, share.record.epoch)]:
         for verb, body in [
@@ -129,10 +119,9 @@ async def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_
 # ---------------------------------------------------------------------- an MPC node and its vote
 
 
-@both
 async def test_the_node_votes_when_it_is_done_and_no_earlier(party, gateway, client):
     """It holds its new share before it knows that the others hold theirs."""
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     link, early, alice = gateway.links[party], [], await client.user_id()
     node, original = link.node, link.node.handle
 
@@ -156,7 +145,6 @@ async def test_the_node_votes_when_it_is_done_and_no_earlier(party, gateway, cli
     await client.check_works(made)
 
 
-@both
 async def test_the_node_does_not_vote_for_a_share_it_has_dropped(
     party, monkeypatch, gateway, client
 ):
@@ -180,9 +168,8 @@ async def test_the_node_does_not_vote_for_a_share_it_has_dropped(
 # ---------------------------------------------------------------------- the gateway asks nobody
 
 
-async def test_a_key_whose_shares_do_not_fit_is_not_touched(gateway, client):
+async def test_a_key_whose_shares_do_not_fit_is_not_touched(gateway, client, share):
     """What the MPC nodes hold is left as it is, until the right file is back."""
-    share = await give_key(gateway, client, "ed25519")
     with gateway.links[OPERATOR].node.store._database.transaction() as cursor:
         cursor.execute("DELETE FROM shares")
     await gateway.gateway.activation.resolve_at_start()
@@ -200,7 +187,7 @@ async def test_a_key_whose_shares_do_not_fit_is_not_touched(gateway, client):
 
 async def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatch, gateway, client):
     """It is damaged, and the registry does not take what both nodes have signed."""
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     registry, user_id = gateway.gateway.registry, await client.user_id()
     with registry._database.transaction() as cursor:
         cursor.execute("UPDATE keys SET record = NULL")
@@ -221,7 +208,7 @@ async def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatc
 
 async def test_a_key_that_is_gone_when_it_is_to_be_recovered(monkeypatch, gateway, client):
     """The registry was put back, or written to, while the MPC nodes were asked."""
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     registry = gateway.gateway.registry
 
     async def resolve(*asked):
@@ -234,7 +221,7 @@ async def test_a_key_that_is_gone_when_it_is_to_be_recovered(monkeypatch, gatewa
 
 
 async def test_a_recovery_that_waited_for_another_one_is_refused(monkeypatch, gateway, client):
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     sessions, made = gateway.gateway.sessions, []
     begin = sessions.begin
 
@@ -248,9 +235,8 @@ async def test_a_recovery_that_waited_for_another_one_is_refused(monkeypatch, ga
     await client.check_works(made[0])
 
 
-async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, client):
+async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, client, share):
     """Both MPC nodes have voted for newer shares once, and one has lost its own."""
-    share = await give_key(gateway, client, "ed25519")
     newer = (b"newer".hex().ljust(64, "0"), "ed25519")
     for party in MPC_NODES:
         with gateway.links[party].node.store._database.transaction() as cursor:
@@ -280,7 +266,7 @@ async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, c
     ],
 )
 async def test_what_cannot_be_begun_reaches_no_mpc_node(verb, curve, expected, gateway, client):
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     verbs = asked(gateway)
     session_id = os.urandom(32)
     bodies = {
@@ -293,7 +279,7 @@ async def test_what_cannot_be_begun_reaches_no_mpc_node(verb, curve, expected, g
 
 async def test_a_session_id_in_use_is_refused_and_its_session_goes_on(gateway, client):
     mallory = Client.of(gateway, "mallory")
-    own = await give_key(gateway, mallory, "secp256k1")
+    own = mallory.give_key("secp256k1")
     session_id, made = await client.begin_generate("ed25519")
     verbs = asked(gateway)
     for verb, body in [
@@ -310,9 +296,8 @@ async def test_a_session_id_in_use_is_refused_and_its_session_goes_on(gateway, c
     await mallory.recover("secp256k1")
 
 
-async def test_a_vault_that_cannot_be_opened_begins_no_session(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    _, body = client.begin_sign(share)
+async def test_a_vault_that_cannot_be_opened_begins_no_session(gateway, client, ec_share):
+    _, body = client.begin_sign(ec_share)
     halves = dict.fromkeys(MPC_NODES, b"half")
     vault = wire.Vault(REPLY_KEY, halves, {OPERATOR: body.proof}, 0)
     verbs = asked(gateway)
@@ -362,9 +347,8 @@ async def test_who_has_waited_for_a_session_that_is_off_finds_none(
     await client.check_consistent("ed25519")
 
 
-async def test_a_recovery_replaces_the_key_it_began_with_or_none(gateway, client):
+async def test_a_recovery_replaces_the_key_it_began_with_or_none(gateway, client, share):
     """Whatever else has changed the registry: no MPC node votes."""
-    share = await give_key(gateway, client, "ed25519")
     session_id, made = await client.begin_recover("ed25519")
     user_id, other = await client.user_id(), os.urandom(32).hex()
     public_key = share.public_key.encode()
@@ -380,7 +364,7 @@ async def test_a_recovery_replaces_the_key_it_began_with_or_none(gateway, client
 async def test_a_key_retired_while_an_mpc_node_is_asked_about_it_is_not_asked_about_again(
     monkeypatch, gateway, client
 ):
-    old = await give_key(gateway, client, "ed25519")
+    old = client.give_key("ed25519")
     original, recovered = Link.call, []
 
     async def call(link, scope, *arguments, **options):

@@ -1,8 +1,6 @@
 """The gateway's registry: against a dict, across restarts, kills and threads."""
 
-import os
 import sqlite3
-import stat
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -56,10 +54,9 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(params=["memory", "file"])
-def registry(request, tmp_path):
-    path = ":memory:" if request.param == "memory" else tmp_path / "gateway.sqlite"
-    with closing(Registry(path, now=Clock())) as opened:
+@pytest.fixture
+def registry():
+    with closing(Registry(now=Clock())) as opened:
         yield opened
 
 
@@ -98,19 +95,12 @@ def test_a_user_has_one_name_however_it_is_spelt(registry):
         registry.sign_up("Zo\xeb")
 
 
-@pytest.mark.parametrize("name", ["a", "a" * 64, "안녕", "Zoë", "𐐀" * 64, "';DROP_TABLE_users"])
-def test_good_names(registry, name):
-    assert registry.user_by_name(name) is None
-    assert registry.sign_up(name) == registry.user_by_name(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["", "a" * 65, "a\n", "\x00", "a\x7f", "\u200b", "\ud800", "\u2028", " a", "a b"]
-)
-def test_bad_names(registry, name):
+def test_names_are_such_as_rfc_8265_allows(registry):
+    for name in ("안녕", "𐐀" * 64, "';DROP_TABLE_users"):
+        assert registry.sign_up(name) == registry.user_by_name(name)
     for method in (registry.sign_up, registry.user_by_name):
         with pytest.raises(UsageError, match="username: "):
-            method(name)
+            method("a\n")
 
 
 # --- keys ---------------------------------------------------------------------------------------
@@ -266,33 +256,28 @@ def named_call(user, name="n", verb="generate", curve="ed25519"):
 
 def test_what_came_into_force_under_a_name_is_written_with_it(file, monkeypatch):
     """Both or neither; under this name, not another."""
+
+    def in_force():
+        return tuple(registry.is_named_call_in_force(each) for each in (named, other))
+
     with closing(Registry(file)) as registry:
         alice = registry.sign_up("alice")
         named, other = named_call(alice), named_call(alice, "other")
         assert registry.is_named_call_in_force(named) is None
         registry.put_named_call(named, key_id(1))
         registry.put_named_call(other, key_id(2))
-        assert (registry.is_named_call_in_force(named), registry.is_named_call_in_force(other)) == (
-            False,
-            False,
-        )
+        assert in_force() == (False, False)
         with monkeypatch.context() as patch:
             patch.setattr(registries, "astuple", lambda key: ("too few",))
             with pytest.raises(sqlite3.ProgrammingError):
                 register(registry, alice.user_id, key_id(1), "ed25519")
         assert registry.is_named_call_in_force(named) is False
         register(registry, alice.user_id, key_id(1), "ed25519")
-        assert (registry.is_named_call_in_force(named), registry.is_named_call_in_force(other)) == (
-            True,
-            False,
-        )
+        assert in_force() == (True, False)
         registry.put_named_call(named, key_id(3))  # the recovery that a repetition is
         assert registry.is_named_call_in_force(named) is True
     with closing(Registry(file)) as registry:
-        assert (registry.is_named_call_in_force(named), registry.is_named_call_in_force(other)) == (
-            True,
-            False,
-        )
+        assert in_force() == (True, False)
 
 
 def test_a_name_is_one_calls(registry):
@@ -379,18 +364,6 @@ def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(
         assert not [secret for secret in gone for data in files if secret in data]
 
 
-def test_the_files_are_for_their_owner_only(file):
-    old = os.umask(0)
-    try:
-        with closing(Registry(file)) as registry:
-            registry.sign_up("alice")
-            modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in file.parent.iterdir()}
-    finally:
-        os.umask(old)
-    assert file.name + "-wal" in modes
-    assert set(modes.values()) == {0o600}
-
-
 def test_what_is_no_registry_is_refused(tmp_path):
     other = tmp_path / "notes.txt"
     other.write_text("not a database\n" * 1000)
@@ -401,17 +374,6 @@ def test_what_is_no_registry_is_refused(tmp_path):
 
 
 # --- failures ---------------------------------------------------------------------------------
-
-
-def test_a_failure_in_a_transaction_undoes_it(registry, monkeypatch):
-    """Whatever breaks before the commit leaves no trace, and the registry goes on."""
-    user = registry.sign_up("alice").user_id
-    monkeypatch.setattr(registry, "_check_unused", lambda key_id: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        register(registry, user, key_id(1), "ed25519")
-    monkeypatch.undo()
-    assert registry.keys(user) == ()
-    register(registry, user, key_id(1), "ed25519")
 
 
 def test_a_crash_at_any_instant_of_the_first_start(file):

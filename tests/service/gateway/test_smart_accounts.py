@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice
 from typing import Any
 from unittest.mock import Mock
 
@@ -21,10 +18,8 @@ from mpcsim.service.gateway.api.openapi import openapi_document
 from mpcsim.service.gateway.api.smart_accounts import PREFIX, over_rpc
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.smart_account import setup
-from mpcsim.service.smart_account.api.http import AT_A_TIME_OF_USER, REQUESTS_OF_USER
 from mpcsim.service.smart_account.client.client import (
     HttpTransport,
-    RequestRefused,
     SmartAccountClient,
 )
 from mpcsim.service.smart_account.endpoints import Endpoint
@@ -90,24 +85,6 @@ def test_operations_of_a_shared_key(service):
         assert flow.receipt["sender"] == account
         assert chain.chain.balance(RECIPIENT) == (n + 1) * 10**15
     assert len(DOCUMENTED.seen) >= 6
-
-
-def test_somebody_elses_signature_is_refused_by_the_contract(service):
-    bob, mallory = Owner(service, "bob"), Owner(service, "mallory")
-    flow = bob.flow.begin(bob.address, to=RECIPIENT, value=0, sponsored=True)
-    with pytest.raises(RequestRefused, match="AA24"):
-        bob.flow.run(flow, mallory.sign)
-
-
-def test_a_token_is_needed(service):
-    info = f"/core/evm/v2/erc4337/{RECIPIENT}/info"
-    client = service.gateway_user("alice")
-    assert client.get(info).status_code == 200
-    answer = client.get(info, headers={"Authorization": "Bearer nonsense"})
-    assert (answer.status_code, answer.json()["code"]) == (401, 756)
-    answer = client.get("/core/evm/v2/erc4337/0x12/info")
-    assert answer.status_code == 400
-    assert set(answer.json()) == {"error"}
 
 
 def test_a_chain_that_cannot_be_reached():
@@ -204,75 +181,6 @@ def test_a_node_that_comes_back_as_another_chain():
         assert (answer.status_code, list(answer.json())) == (502, ["error"])
         with anvil("--chain-id", "4242", port=port):
             assert operation(client, chain_id=4242)["nonce"] == "0x0"
-
-
-# ---------------------------------------------------------------------- a chain that is slow
-
-
-class Door:
-    """A proxy before a node; while it is shut, requests wait."""
-
-    def __init__(self, node: str) -> None:
-        self.opened = threading.Event()
-        self.opened.set()
-        self.waiting = threading.Semaphore(0)
-        self._node = httpx.Client()
-        door = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                if not door.opened.is_set():
-                    door.waiting.release()
-                    door.opened.wait(60)
-                json = {"content-type": "application/json"}
-                answer = door._node.post(node, content=body, headers=json)
-                self.send_response(answer.status_code)
-                self.send_header("content-length", str(len(answer.content)))
-                self.end_headers()
-                self.wfile.write(answer.content)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Door:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.opened.set()
-        self._server.shutdown()
-        self._thread.join(10)
-        self._server.server_close()
-        self._node.close()
-
-
-@pytest.mark.soak
-def test_a_users_queries_wait_for_each_other_and_for_nobody_elses():
-    with anvil() as node, Door(node) as door, on_node(door.url) as service:
-        users = [service.gateway_user(name) for name in ("alice", "bob")]
-        assert ask(users[0], Endpoint.NONCE, address=RECIPIENT).status_code == 200
-        door.opened.clear()
-        with ThreadPoolExecutor(2 * (REQUESTS_OF_USER + 1)) as pool:
-            asked = [
-                pool.submit(ask, user, Endpoint.NONCE, address=RECIPIENT)
-                for user in users
-                for _ in range(REQUESTS_OF_USER + 1)
-            ]
-            at_once = sum(door.waiting.acquire(timeout=2) for _ in range(2 * AT_A_TIME_OF_USER + 1))
-            refused = [each.result() for each in islice(as_completed(asked), len(users))]
-            door.opened.set()
-        assert at_once == 2 * AT_A_TIME_OF_USER
-        assert {answer.status_code for answer in refused} == {429}
-        assert refused[0].headers["Retry-After"] == "1"
-        statuses = Counter(answer.result().status_code for answer in asked)
-        assert statuses == {200: 2 * REQUESTS_OF_USER, 429: 2}
 
 
 def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():

@@ -28,10 +28,8 @@ from tests.helpers.gateway import (
     Failed,
     check_signature,
     feed,
-    give_key,
     open_with,
     proof,
-    sends,
 )
 from tests.node.harness import PLACES, running
 
@@ -49,29 +47,26 @@ def letter(size, sender=CLIENT, receiver=OPERATOR):
 
 LARGEST = wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(1 << 10))
 BODIES = [
-    (ExchangeValidator(lambda envelope: None), wire.Exchange(SID, (letter(1000), letter(0))), None),
-    (
-        ExchangeValidator(lambda envelope: None),
-        wire.Exchange(SID, (letter(0), letter(7)) * 32),
-        None,
-    ),
-    (AnswerValidator(lambda envelope: None, 32), wire.Answer(1, None, ()), ()),
-    (AnswerValidator(lambda envelope: None, 32), wire.Answer(0, b"r", (letter(1),), SID, b""), 1),
-    (AnswerValidator(lambda envelope: None, 32), LARGEST, 1),
+    wire.Exchange(SID, (letter(1000), letter(0))),
+    wire.Exchange(SID, (letter(0), letter(7)) * 32),
+    wire.Answer(1, None, ()),
+    wire.Answer(0, b"r", (letter(1),), SID, b""),
+    LARGEST,
 ]
 
 
 @pytest.mark.parametrize("step", [1, 7, 10_000])
-@pytest.mark.parametrize("case", range(len(BODIES)))
-def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(case, step):
-    validator, body, mail = BODIES[case]
-    validator = type(validator)(lambda envelope: None, *([32] if mail is not None else []))
-    data = body.to_bytes()
-    passed = b""
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
+def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(body, step):
+    """Of an answer, its messages as a batch of their own."""
+    expected = data = body.to_bytes()
+    validator, passed = ExchangeValidator(lambda envelope: None), b""
+    if isinstance(body, wire.Answer):
+        validator = AnswerValidator(lambda envelope: None, 32)
+        expected = wire.MessageBatch(body.messages).to_bytes()
     for start in range(0, len(data), step):
         assert not validator.done
         passed += validator.feed(data[start : start + step])
-    expected = data if mail is None else wire.MessageBatch(body.messages).to_bytes()
     assert validator.done
     if body.messages:
         assert passed == expected[:-1]
@@ -176,12 +171,10 @@ class Signing:
 @asynccontextmanager
 async def signing(gateway, client):
     """A signing session; afterwards the key is free, and of use."""
-    share = await give_key(gateway, client, "secp256k1")
+    share = client.give_key("secp256k1")
     port = gateway.links[OPERATOR].port = Watched(gateway.links[OPERATOR].node)
-    party, begun = client.begin_sign(share)
-    reply = wire.SignReply.from_bytes(await client.ask("sign", begun))
-    outputs = feed(party, reply.messages)
-    yield Signing(port, party, wire.Exchange(begun.session_id, sends(outputs)))
+    party, messages = await client.begun(share)
+    yield Signing(port, party, wire.Exchange(party.session_id, messages))
     if isinstance(party.outcome, Done):
         check_signature(share, MESSAGE, party.outcome.result)
     gateway.links[OPERATOR].port = InProcess(port.node)
@@ -258,14 +251,10 @@ async def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(
 
 async def broken(gateway, client, data):
     """As a client behind a socket sees a reply that breaks off."""
-    transport = AsgiTransport(gateway.app)
+    transport, shown = AsgiTransport(gateway.app), {"token": client.token, "body": data}
     with pytest.raises(ConnectionLost):
         await transport.request(
-            "POST",
-            "/mpc/v1/exchange",
-            token=client.token,
-            body=data,
-            headers=proof("exchange", data),
+            "POST", "/mpc/v1/exchange", headers=proof("exchange", data), **shown
         )
 
 
@@ -373,10 +362,9 @@ def test_over_sockets_the_bytes_stream_too():
 
     async def signature(address):
         client = Client.of(gateway)
-        share = await give_key(gateway, client, "secp256k1")
-        party, begun = client.begin_sign(share)
-        reply = wire.SignReply.from_bytes(await client.ask("sign", begun))
-        data = wire.Exchange(begun.session_id, sends(feed(party, reply.messages))).to_bytes()
+        share = client.give_key("secp256k1")
+        party, messages = await client.begun(share)
+        data = wire.Exchange(party.session_id, messages).to_bytes()
 
         async def body():
             yield data[:20_000]

@@ -20,9 +20,8 @@ from mpcsim.service.rpc.suspension_notices import notice_digest
 from mpcsim.service.web.user_limits import TokenBucket
 from tests.helpers.gateway import (
     Client,
-    Failed,
     delivered,
-    give_key,
+    refusal,
     reopen,
     set_down,
     shares_of,
@@ -50,14 +49,11 @@ def at_the_nodes(gateway):
 
 async def refused(client, share):
     """Neither the vault nor a signature."""
-    await client.meet()
     halves = dict.fromkeys(MPC_NODES, b"")
     requests = [("open", wire.OpenVault(share.record.epoch, bytes(32), halves, {}))]
     requests += [("sign", client.begin_sign(share, signer=signer)[1]) for signer in MPC_NODES]
     for verb, request in requests:
-        with pytest.raises(Failed) as failed:
-            await client.ask(verb, request)
-        assert (failed.value.status, failed.value.error) == (409, SUSPENDED), verb
+        assert await refusal(client.ask(verb, request)) == (409, SUSPENDED), verb
 
 
 async def heals(client, share):
@@ -71,7 +67,7 @@ async def heals(client, share):
 async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
     with closing(reopen(tmp_path)) as gateway:
         client = Client.of(gateway)
-        share = await give_key(gateway, client, curve)
+        share = client.give_key(curve)
         body = await client.suspension(share)
         set_down(gateway, True)
         headers = {"Content-Type": wire.MEDIA_TYPE}
@@ -94,9 +90,8 @@ async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve)
         await heals(client, share)
 
 
-async def test_few_wait_until_an_mpc_node_has_been_asked(monkeypatch, gateway, client):
+async def test_few_wait_until_an_mpc_node_has_been_asked(monkeypatch, gateway, client, share):
     monkeypatch.setattr(suspensions, "PROMPT_S", 60.0)
-    share = await give_key(gateway, client, "ed25519")
     data = (await client.suspension(share)).to_bytes()
     port, go_on = gateway.links[INSTITUTION].port, asyncio.Event()
     handle = port.handle
@@ -118,8 +113,7 @@ async def test_few_wait_until_an_mpc_node_has_been_asked(monkeypatch, gateway, c
 
 
 @pytest.mark.parametrize("down", MPC_NODES)
-async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client, share):
     body = await client.suspension(share)
     gateway.links[down].down = True
     await client.ask("suspend", body)
@@ -138,10 +132,9 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
 
 
 @pytest.mark.parametrize("again", [True, False])
-async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, client):
+async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, client, ec_share):
     """It holds, and is not acknowledged before it is written, whoever asks for that."""
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
+    body = await client.suspension(ec_share)
 
     def full(*arguments):
         raise OSError("no space left on device")
@@ -150,7 +143,7 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
         patch.setattr(gateway.gateway.registry, "suspend", full)
         response = await client.post("suspend", body)
         assert response.status_code == 500
-        await refused(client, share)
+        await refused(client, ec_share)
         assert await state(gateway) == ["not stored yet: 1 suspensions of keys"]
         assert gateway.gateway.registry.suspension_notices() == []
     if again:
@@ -158,11 +151,10 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
     await delivered(gateway)
     assert len(gateway.gateway.registry.suspension_notices()) == len(MPC_NODES)
     assert await state(gateway) == [None]
-    await refused(client, share)
+    await refused(client, ec_share)
 
 
-async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client, share):
     for _ in range(3):
         await client.ask("suspend", await client.suspension(share))
         await delivered(gateway)
@@ -177,8 +169,7 @@ async def state(gateway):
     return [(await probe.look())["registry"] for probe in probes(gateway.gateway)[-1:]]
 
 
-async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client, share):
     body = await client.suspension(share)
     tell = suspensions.Suspensions._deliver_notice
     gate = asyncio.Event()
@@ -208,7 +199,7 @@ async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key
     gateway, client, known
 ):
     """Its registry may have been put back, or be damaged."""
-    body = await client.suspension(await give_key(gateway, client, "ed25519"))
+    body = await client.suspension(client.give_key("ed25519"))
     gateway.gateway.registry.keys = lambda user_id: known
     for over, status in ((False, 503), (True, 404)):
         gateway.gateway.introduction.start_is_over = over
@@ -240,13 +231,13 @@ def other(data):
     ],
 )
 async def test_who_had_no_session_suspends_nothing(change, status, gateway, client):
-    share, ed = [await give_key(gateway, client, curve) for curve in ("secp256k1", "ed25519")]
+    share, ed = [client.give_key(curve) for curve in ("secp256k1", "ed25519")]
     mallory = Client.of(gateway, "mallory")
     body = await client.suspension(share)
     tags = {
         "session": await client.suspension(share, culprit=INSTITUTION),
         "key": await client.suspension(ed),
-        "user": await mallory.suspension(await give_key(gateway, mallory, "ed25519")),
+        "user": await mallory.suspension(mallory.give_key("ed25519")),
     }
     assert (await client.post("suspend", change(body, tags))).status_code == status
     assert gateway.gateway.registry.suspension_notices() == []
@@ -282,8 +273,8 @@ def sealed(body, share, **changed):
 )
 async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, client):
     """Whoever has a stolen token has a tag, too."""
-    share, bob = await give_key(gateway, client, "secp256k1"), Client.of(gateway, "bob")
-    theirs = await give_key(gateway, bob, "ed25519")
+    share, bob = client.give_key("secp256k1"), Client.of(gateway, "bob")
+    theirs = bob.give_key("ed25519")
     body = await client.suspension(share)
     forged = replace(body, notices=forge(body, share, theirs))
     await client.ask("suspend", forged)
@@ -298,7 +289,7 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
 async def test_what_opens_at_one_node_stays(tmp_path, opens):
     with closing(reopen(tmp_path)) as gateway:
         client = Client.of(gateway)
-        share = await give_key(gateway, client, "ed25519")
+        share = client.give_key("ed25519")
         body = await client.suspension(share)
         notices = {**body.notices, 5 - opens: bytes(40)}
         await client.ask("suspend", replace(body, notices=notices))
@@ -310,10 +301,9 @@ async def test_what_opens_at_one_node_stays(tmp_path, opens):
         await heals(client, share)
 
 
-async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway, client):
+async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway, client, ec_share):
     """Or whoever is between the two could lift a suspension."""
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
+    body = await client.suspension(ec_share)
     node = gateway.links[OPERATOR].node
     original, forged = node.handle, []
 
@@ -329,7 +319,7 @@ async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway
     await client.ask("suspend", garbage)
     await delivered(gateway)
     assert len(forged) == 3
-    await refused(client, share)
+    await refused(client, ec_share)
     at, notice = body.occasion, body.notices[OPERATOR]
     statement = SuspensionReceipt(at.key_id, notice_digest(notice), 1)
     assert is_signed_by(node.hello().identity, statement, forged[0].signature)
@@ -339,10 +329,9 @@ async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway
 
 
 @pytest.mark.options(queue=1)
-async def test_whoever_waited_for_a_turn_finds_the_key_suspended(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
-    waiting = asyncio.create_task(client.post("sign", client.begin_sign(share)[1]))
+async def test_whoever_waited_for_a_turn_finds_the_key_suspended(gateway, client, ec_share):
+    body = await client.suspension(ec_share)
+    waiting = asyncio.create_task(client.post("sign", client.begin_sign(ec_share)[1]))
     await asyncio.sleep(0)
     await client.ask("suspend", body)
     response = await waiting
@@ -384,7 +373,7 @@ def slow(gateway):
 
 
 async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhile(gateway, client):
-    share, other = [await give_key(gateway, client, curve) for curve in ("secp256k1", "ed25519")]
+    share, other = [client.give_key(curve) for curve in ("secp256k1", "ed25519")]
     body = await client.suspension(share)
     (forged,) = await occasions(gateway, client, other, 1)
     set_down(gateway, True)
@@ -404,10 +393,9 @@ async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhi
     await client.check_works(other)
 
 
-async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client):
+async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client, ec_share):
     """Whoever asked has gone when it is written."""
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
+    body = await client.suspension(ec_share)
     with slow(gateway) as (begun, go_on):
         asking = asyncio.create_task(gateway.gateway.suspend(body.to_bytes()))
         await asyncio.to_thread(begun.wait)
@@ -416,14 +404,15 @@ async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client):
         with pytest.raises(asyncio.CancelledError):
             await asking
     assert len(gateway.gateway.registry.suspension_notices()) == len(MPC_NODES)
-    await refused(client, share)
+    await refused(client, ec_share)
     await delivered(gateway)
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
 
 
-async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_back(gateway, client):
+async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_back(
+    gateway, client, share
+):
     """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
-    share = await give_key(gateway, client, "ed25519")
     genuine = await client.suspension(share)
     set_down(gateway, True)
     found = []
@@ -446,9 +435,10 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     await heals(client, share)
 
 
-async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(gateway, client):
+async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(
+    gateway, client, share
+):
     """Somebody has had sessions, and no share: each suspension is lifted at once."""
-    share = await give_key(gateway, client, "ed25519")
     found = []
     for body in await occasions(gateway, client, share, OFTEN + 2):
         found.append((await client.post("suspend", body)).status_code)
@@ -458,15 +448,15 @@ async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(gat
 
 
 @pytest.mark.parametrize(("days", "status"), [(suspensions.TAG_DAYS, 204), (8, 403)])
-async def test_a_tag_outlives_the_token_by_some_days(days, status, wall_clock, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_tag_outlives_the_token_by_some_days(
+    days, status, wall_clock, gateway, client, share
+):
     body = await client.suspension(share)
     wall_clock.now += days * suspensions.DAY_S
     assert (await client.post("suspend", body)).status_code == status
 
 
-async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client, share):
     more = await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5)
     await client.ask("suspend", await client.suspension(share))
     await delivered(gateway)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.service.rpc import session_keys, wire
 from mpcsim.service.rpc.activation_messages import GetActivationState
 from mpcsim.service.rpc.session_keys import SessionKey
@@ -17,14 +17,10 @@ from tests.helpers.gateway import (
     SEALED,
     SESSIONS,
     Client,
-    check_signature,
     envelopes,
-    feed,
     fresh_session,
-    give_key,
     seal,
     seal_keys,
-    sends,
 )
 
 SID = bytes(32)
@@ -42,7 +38,7 @@ async def refused(client, verb, body, status, error):
 
 
 async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
-    other, share = [await give_key(gateway, client, curve) for curve in CURVES]
+    other, share = [client.give_key(curve) for curve in CURVES]
     user_id = await client.user_id()
     sealed, text = seal(gateway, user_id, share)
     sealed, store = EncryptedShare.from_text(sealed), SecretStore.from_text(text)
@@ -78,11 +74,9 @@ async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
     await refused(client, "open", request, *NO_KEY)
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gateway, client):
+async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gateway, client, share):
     """Its shares are no more: that is said, and not taken for somebody's fault."""
-    share = await give_key(gateway, client, "ed25519")
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    store = client.store(share)
     request = client.opening(share, store.halves)
     port = gateway.links[party].port
     handle = port.handle
@@ -103,14 +97,6 @@ async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gate
 @pytest.mark.parametrize(
     ("verb", "body", "status", "error"),
     [
-        ("generate", wire.Generate(SID, "secp256r1", ()), 400, "Invalid curve"),
-        ("recover", wire.Recover(SID, "secp256r1"), 400, "Invalid curve"),
-        (
-            "recover",
-            wire.Recover(SID, "ed25519"),
-            404,
-            "no ed25519 key is registered for this user",
-        ),
         ("sign", wire.Sign(SID, EPOCH, 2, MESSAGE, (), (), NO_PROOF), *NO_KEY),
         ("open", wire.OpenVault(EPOCH, SID, {}, {}), *NO_KEY),
         ("exchange", wire.Exchange(SID, ()), *NO_SESSION),
@@ -139,17 +125,16 @@ async def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb, cl
     assert (await client.post(verb, body)).status_code == 404
 
 
-async def test_a_signing_request_must_fit_its_key(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    _, good = client.begin_sign(share)
-    short = client.proven(share, replace(good, message=b"short"))
+async def test_a_signing_request_must_fit_its_key(gateway, client, ec_share):
+    _, good = client.begin_sign(ec_share)
+    short = client.proven(ec_share, replace(good, message=b"short"))
     for bad, error in [
         (replace(good, signer=1), "the signer is neither the operator nor the institution"),
         (replace(good, signer=9), "the signer is neither the operator nor the institution"),
         (short, "message hash of 5 bytes, expected 32"),
     ]:
         await refused(client, "sign", bad, 400, error)
-    await client.check_works(share)
+    await client.check_works(ec_share)
 
 
 async def test_the_key_that_is_activated_must_be_the_sessions_own(client):
@@ -160,8 +145,7 @@ async def test_the_key_that_is_activated_must_be_the_sessions_own(client):
     await client.check_consistent("ed25519")
 
 
-async def test_what_is_not_made_cannot_be_activated(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_what_is_not_made_cannot_be_activated(gateway, client, share):
     session_id = fresh_session()
     await client.ask("recover", wire.Recover(session_id, "ed25519"))
     response = await client.post("activate", wire.Activate(session_id, share.record.epoch))
@@ -170,42 +154,37 @@ async def test_what_is_not_made_cannot_be_activated(gateway, client):
     await client.recover("ed25519")  # and nothing is in the way
 
 
-async def test_a_signing_session_activates_nothing(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    _, request = client.begin_sign(share)
+async def test_a_signing_session_activates_nothing(gateway, client, ec_share):
+    _, request = client.begin_sign(ec_share)
     await client.ask("sign", request)
-    body = wire.Activate(request.session_id, share.record.epoch)
+    body = wire.Activate(request.session_id, ec_share.record.epoch)
     await refused(client, "activate", body, 400, "a signing session makes no key")
 
 
 # ---------------------------------------------------------------------- who is who
 
 
-async def test_another_users_session_cannot_be_told_from_none(gateway, client):
+async def test_another_users_session_cannot_be_told_from_none(gateway, client, ec_share):
     mallory = Client.of(gateway, "mallory")
     session_id, made = await client.begin_generate("ed25519")
     await refused(mallory, "exchange", wire.Exchange(session_id, ()), *NO_SESSION)
     body = wire.Activate(session_id, made.record.epoch)
     await refused(mallory, "activate", body, *NO_SESSION)
     await client.activate(session_id, made)
-    share = await give_key(gateway, client, "secp256k1")
-    party, request = client.begin_sign(share)
-    outputs = feed(party, wire.SignReply.from_bytes(await client.ask("sign", request)).messages)
-    stolen = wire.Exchange(party.session_id, sends(outputs))
+    party, messages = await client.begun(ec_share)
+    stolen = wire.Exchange(party.session_id, messages)
     await refused(mallory, "exchange", stolen, *NO_SESSION)
-    mail = await client.exchange(party.session_id, sends(outputs))
-    feed(party, mail)
-    check_signature(share, MESSAGE, party.outcome.result)
+    await client.finished(ec_share, party, messages)
 
 
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
-async def test_a_token_alone_does_not_enter_a_session_that_is_open(gateway, client, forwarding):
+async def test_a_token_alone_does_not_enter_a_session_that_is_open(
+    gateway, client, ec_share, forwarding
+):
     """Another with a token of the same user: whatever it sends, as whoever, the session goes on."""
-    share = await give_key(gateway, client, "secp256k1")
     making, made = await client.begin_generate("ed25519")
-    party, request = client.begin_sign(share)
-    outputs = feed(party, wire.SignReply.from_bytes(await client.ask("sign", request)).messages)
-    exchange = wire.Exchange(party.session_id, sends(outputs)).to_bytes()
+    party, messages = await client.begun(ec_share)
+    exchange = wire.Exchange(party.session_id, messages).to_bytes()
     activate = wire.Activate(making, made.record.epoch).to_bytes()
     other = SessionKey()
     for verb, body in (("exchange", exchange), ("activate", activate)):
@@ -223,8 +202,7 @@ async def test_a_token_alone_does_not_enter_a_session_that_is_open(gateway, clie
             headers |= {} if header is None else {session_keys.HEADER: header}
             answer = await client.request("POST", wire.PREFIX + verb, content=body, headers=headers)
             assert (answer.status_code, answer.json()["error"]) == NO_SESSION, (verb, header)
-    feed(party, await client.exchange(party.session_id, sends(outputs)))
-    check_signature(share, MESSAGE, party.outcome.result)
+    await client.finished(ec_share, party, messages)
     await client.activate(making, made)
 
 
@@ -251,8 +229,9 @@ async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gatewa
         ({"session_id": bytes(32)}, "messages: of another session"),
     ],
 )
-async def test_envelopes_are_from_the_client_to_those_who_take_part(header, error, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_envelopes_are_from_the_client_to_those_who_take_part(
+    header, error, gateway, client, share
+):
     _, request = client.begin_sign(share)
     (envelope,) = envelopes(request.messages)
     forged = replace(envelope, **header).encode()
@@ -260,8 +239,7 @@ async def test_envelopes_are_from_the_client_to_those_who_take_part(header, erro
     await client.check_works(share)  # no turn is left behind
 
 
-async def test_what_is_no_envelope_is_malformed(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_what_is_no_envelope_is_malformed(gateway, client, share):
     _, request = client.begin_sign(share)
     for garbage in (b"", b"x", bytes(100)):
         response = await client.post("sign", replace(request, messages=(garbage,)))

@@ -24,12 +24,9 @@ from tests.helpers.gateway import (
     Client,
     envelopes,
     feed,
-    give_key,
-    run_with,
     seal,
     sends,
     shares_of,
-    with_gateway,
 )
 
 OTHERS = {
@@ -104,11 +101,7 @@ def signing(client, request, **changes):
     return use._replace(**changes)
 
 
-@pytest.mark.parametrize("curve", CURVES)
-@pytest.mark.parametrize("party", MPC_NODES)
-@with_gateway()
-async def test_a_proof_for_any_other_signing(gateway, client, refused, curve, party):
-    share = await give_key(gateway, client, curve)
+async def test_a_proof_for_any_other_signing(gateway, client, share, refused, curve, party):
     key = share.auth_key(party)
     assert OTHERS.keys() == set(VaultUse._fields)
     for name, value in OTHERS.items():
@@ -119,13 +112,11 @@ async def test_a_proof_for_any_other_signing(gateway, client, refused, curve, pa
     await client.check_works(share)
 
 
-@with_gateway()
-async def test_a_proof_for_any_other_opening(gateway, client, refused):
-    share = await give_key(gateway, client, "secp256k1")
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-    honest = client.opening(share, store.halves)
+async def test_a_proof_for_any_other_opening(gateway, client, ec_share, refused):
+    store = client.store(ec_share)
+    honest = client.opening(ec_share, store.halves)
     for party in MPC_NODES:
-        boot, key = honest.proofs[party].boot, share.auth_key(party)
+        boot, key = honest.proofs[party].boot, ec_share.auth_key(party)
         use = VaultUse.for_opening(honest.key_id, client._named(), boot, honest.reply_key)
         assert use.is_authenticated_by(key, honest.proofs[party].mac)
         for name, value in OTHERS.items():
@@ -135,15 +126,12 @@ async def test_a_proof_for_any_other_opening(gateway, client, refused):
     await client.ask("open", honest)
 
 
-@pytest.mark.parametrize("curve", CURVES)
-@with_gateway()
 async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
-    gateway, client, refused, curve
+    gateway, client, share, refused, curve
 ):
     """Everything that a request to sign has in it, with the client's own proof."""
-    share = await give_key(gateway, client, curve)
     other = await Client.of(gateway, "bob").generate(curve)
-    mine = await give_key(gateway, client, next(c for c in CURVES if c != curve))
+    mine = client.give_key(next(c for c in CURVES if c != curve))
     _, twin = client.begin_sign(share)
     for change in [
         {"message": bytes(32)},
@@ -169,12 +157,9 @@ async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
     await client.check_works(share)
 
 
-@pytest.mark.parametrize("curve", CURVES)
-@with_gateway()
 async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(
-    gateway, client, refused, curve
+    gateway, client, share, refused, curve
 ):
-    share = await give_key(gateway, client, curve)
     party, request = client.begin_sign(share)
     (good,) = envelopes(request.messages)
     forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
@@ -197,9 +182,7 @@ async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients
     await client.exchange(request.session_id, request.messages)
 
 
-@with_gateway()
-async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, refused):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, share, refused):
     user_id = await client.user_id()
     sealed, text = seal(gateway, user_id, share)
     store, asked = SecretStore.from_text(text), ReplyKey(SystemRng())
@@ -214,37 +197,29 @@ async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, refu
         assert open_share(EncryptedShare.from_text(sealed), store, key, user_id)
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-@with_gateway()
-async def test_without_a_proof_a_vault_does_not_open(gateway, client, refused, party):
-    share = await give_key(gateway, client, "ed25519")
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+async def test_without_a_proof_a_vault_does_not_open(gateway, client, share, refused, party):
+    store = client.store(share)
     honest = client.opening(share, store.halves)
     for proofs in ({}, {j: proof for j, proof in honest.proofs.items() if j != party}):
         asked = OPERATOR if not proofs else party
         await refused(gateway, client, "open", replace(honest, proofs=proofs), party=asked)
 
 
-def test_what_a_client_has_said_is_not_said_again(monkeypatch):
+async def test_what_a_client_has_said_is_not_said_again(monkeypatch, gateway, client, ec_share):
     """Whoever carries it could have it said twice. It does not fit what the MPC node answers the
     second time, as if the client had cheated."""
     monkeypatch.setattr(boot, "MAX_BEGUN_SESSIONS", 4)
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        party, request = client.begin_sign(share)
-        reply = wire.SignReply.from_bytes(await client.ask("sign", request))
-        said = sends(feed(party, reply.messages))
-        feed(party, await client.exchange(request.session_id, said))
-        assert party.outcome.result
-        for _ in range(3):  # with the fourth session its boot is none of the last two
-            response = await client.post("sign", request)
-            assert response.json()["error"] == "a session of this id has been begun before"
-            assert response.status_code == 409
-            await client.sign(share)
+    party, request = client.begin_sign(ec_share)
+    reply = wire.SignReply.from_bytes(await client.ask("sign", request))
+    said = sends(feed(party, reply.messages))
+    feed(party, await client.exchange(request.session_id, said))
+    assert party.outcome.result
+    for _ in range(3):  # with the fourth session its boot is none of the last two
         response = await client.post("sign", request)
-        assert response.status_code == 412
-        await client.check_works(share)
-        assert not any(why for rows in shares_of(gateway).values() for *_, why in rows)
-
-    run_with(work)
+        assert response.json()["error"] == "a session of this id has been begun before"
+        assert response.status_code == 409
+        await client.sign(ec_share)
+    response = await client.post("sign", request)
+    assert response.status_code == 412
+    await client.check_works(ec_share)
+    assert not any(why for rows in shares_of(gateway).values() for *_, why in rows)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import wraps
-from inspect import Signature, signature
 from typing import Any
 
 import pytest
@@ -18,27 +15,17 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import SecretStore, SigningRequest, VaultUse
-from tests.helpers.gateway import REPLY_KEY, Client, Failed, give_key, seal, with_gateway
+from tests.helpers.gateway import REPLY_KEY, Client, Failed
 from tests.helpers.gateway import ask_node as asked
 
 Keyed = tuple[Any, Client, KeyShare, SecretStore]
 """Gateway, client, the share of a key in force, and the store of its vault."""
 
 
-def with_key(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Have a test of a ``Keyed`` run; its further arguments are pytest's."""
-
-    @with_gateway()
-    @wraps(test)
-    async def run(gateway: Any, client: Client, **arguments: Any) -> None:
-        share = await give_key(gateway, client, "secp256k1")
-        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-        await client.meet()
-        await test((gateway, client, share, store), **arguments)
-
-    rest = [*signature(test).parameters.values()][1:]
-    run.__signature__ = Signature(rest)  # type: ignore[attr-defined]
-    return run
+@pytest.fixture
+def keyed(gateway: Any, client: Client) -> Keyed:
+    share = client.give_key("secp256k1")
+    return gateway, client, share, client.store(share)
 
 
 async def refused(client: Client, verb: str, body: wire.Body, status: int, text: str) -> None:
@@ -63,7 +50,6 @@ def presigning(client: Client, share: KeyShare, vault: wire.Vault | None, count:
 
 
 @pytest.mark.parametrize("how", ["no vault", "a whole", "too many", "just as many as may be"])
-@with_key
 async def test_presignatures_that_are_not_made(keyed: Keyed, how: str) -> None:
     gateway, client, share, store = keyed
     count = wire.MAX_BATCH + (how == "too many")
@@ -103,8 +89,6 @@ def opening(
 USING = wire.HiddenPresignedRequest(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-@with_key
 async def test_as_many_are_allowed_as_may_be_made_in_a_session(keyed: Keyed, party: int) -> None:
     gateway, client, share, store = keyed
     link, user_id, most = gateway.links[party], await client.user_id(), wire.MAX_BATCH
@@ -122,7 +106,6 @@ async def test_as_many_are_allowed_as_may_be_made_in_a_session(keyed: Keyed, par
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-@with_key
 async def test_either_side_lets_a_presignature_be_used_once(keyed: Keyed, signer: int) -> None:
     """The one that signs, and the one that only opens its half: neither relies on the other."""
     gateway, client, share, store = keyed
@@ -143,7 +126,6 @@ async def test_either_side_lets_a_presignature_be_used_once(keyed: Keyed, signer
 
 @pytest.mark.parametrize("signer", MPC_NODES)
 @pytest.mark.parametrize("how", ["suspended", "recovered", "restarted"])
-@with_key
 async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
     keyed: Keyed, signer: int, how: str
 ) -> None:
@@ -169,7 +151,6 @@ async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
 
 
 @pytest.mark.parametrize("about", [{"count": 1}, {"using": USING}], ids=["count", "using"])
-@with_key
 async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
     keyed: Keyed, about: dict[str, Any]
 ) -> None:
@@ -183,7 +164,6 @@ async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
     assert link.node._presignatures.usage_tokens._pool._size == 0
 
 
-@with_key
 async def test_the_other_node_hears_neither_message_nor_path(keyed: Keyed) -> None:
     """And yet a hash of both, with what the signer alone hears, too: all of it is authenticated."""
     gateway, client, share, store = keyed
@@ -199,7 +179,6 @@ async def test_the_other_node_hears_neither_message_nor_path(keyed: Keyed) -> No
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-@with_key
 async def test_who_is_not_the_signer_does_not_sign(keyed: Keyed, signer: int) -> None:
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store, signer=signer)
@@ -214,7 +193,6 @@ async def test_who_is_not_the_signer_does_not_sign(keyed: Keyed, signer: int) ->
             asked(link, verb, user_id, request)
 
 
-@with_key
 async def test_a_path_to_no_key_uses_nothing_up(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
@@ -224,7 +202,6 @@ async def test_a_path_to_no_key_uses_nothing_up(keyed: Keyed) -> None:
     assert gateway.links[OPERATOR].node._presignatures.shares._pool._size == 1
 
 
-@with_key
 async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
@@ -237,7 +214,6 @@ async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> No
     await refused(client, "presigned", body, 410, said)
 
 
-@with_key
 async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
     node, vault = gateway.links[OPERATOR].node, client._vault(share, store, OPERATOR)
@@ -250,7 +226,6 @@ async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed) -> None:
     assert said[0] == said[1]
 
 
-@with_key
 async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
 
@@ -263,7 +238,6 @@ async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed)
     assert not gateway.gateway.sessions._sessions
 
 
-@with_key
 async def test_the_gateway_asks_nobody_about_a_suspended_key(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)

@@ -1,8 +1,6 @@
 """Promises of an MPC node about its votes, its aborts and the shares that it puts in force,
 whatever a gateway asks of it."""
 
-import asyncio
-from contextlib import closing
 from dataclasses import fields, replace
 
 import pytest
@@ -19,7 +17,7 @@ from mpcsim.service.rpc.activation_messages import (
 )
 from mpcsim.service.rpc.statements import Abort, KeyRecord, LogHead
 from tests.helpers.adversary import alter_kind
-from tests.helpers.gateway import Client, ask_node, cheating, feed, give_key, open_with, sends
+from tests.helpers.gateway import ask_node, cheating, feed, sends
 from tests.helpers.voting import (
     CURVE,
     IDENTITIES,
@@ -32,11 +30,9 @@ from tests.helpers.voting import (
     vote_of,
 )
 
-both = pytest.mark.parametrize("party", MPC_NODES)
 DAMAGED = "the {}'s stored record of this key is damaged"
 
 
-@both
 def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for(party):
     other = OPERATOR + INSTITUTION - party
     with World() as world:
@@ -61,7 +57,6 @@ def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for(
         assert world.settled() == epoch("first")
 
 
-@both
 def test_a_share_that_is_not_there_is_not_voted_for(party):
     with World() as world, pytest.raises(Refused, match="there is no such share to vote for"):
         world.nodes[party].vote(epoch("new").hex())
@@ -80,7 +75,6 @@ ALTERED = {
 }
 
 
-@both
 def test_a_record_proves_itself_or_puts_nothing_in_force(party):
     assert ALTERED.keys() == {field.name for field in fields(KeyRecord)}
     with World() as world:
@@ -110,7 +104,6 @@ def test_a_record_proves_itself_or_puts_nothing_in_force(party):
         assert world.settled() == epoch("new")
 
 
-@both
 def test_votes_for_a_share_that_this_node_does_not_have_are_nothing_to_it(party):
     with World() as world, World() as elsewhere:
         for place in (world, elsewhere):
@@ -132,7 +125,6 @@ def test_votes_for_another_record_than_this_nodes_own_are_nothing_to_it():
         assert world.settled() == epoch("new")
 
 
-@both
 def test_a_damaged_vote_is_no_fault_of_whoever_asks_for_it(party):
     with World() as world:
         world.prepare("new")
@@ -143,7 +135,6 @@ def test_a_damaged_vote_is_no_fault_of_whoever_asks_for_it(party):
             world.handle(party, "vote", wire.Activate(bytes(32), epoch("new")))
 
 
-@both
 @pytest.mark.parametrize("damage", ["record = x'00'", "key_id = 'no epoch'"])
 def test_a_damaged_record_is_said_to_be_so(damage, party):
     with World() as world:
@@ -192,7 +183,6 @@ COMMITTED = alter_kind(
 OF_ANOTHER_SESSION = alter_kind("Commitments", lambda m: replace(m, context=bytes(32)))
 
 
-@both
 @pytest.mark.parametrize(
     ("curve", "tamper", "convicts", "discards"),
     [
@@ -202,34 +192,26 @@ OF_ANOTHER_SESSION = alter_kind("Commitments", lambda m: replace(m, context=byte
         ("ed25519", OF_ANOTHER_SESSION, False, False),
     ],
 )
-def test_a_node_uses_no_key_that_its_client_was_caught_cheating_with(
-    party, curve, tamper, convicts, discards
+async def test_a_node_uses_no_key_that_its_client_was_caught_cheating_with(
+    party, curve, tamper, convicts, discards, gateway, client, share
 ):
     """Its store says so from then on; what proves no cheat suspends nothing."""
-
-    async def work(gateway, client):
-        share, link = await give_key(gateway, client, curve), gateway.links[party]
-        user_id, key_id = await client.user_id(), share.record.epoch
-        await client.meet()
-        played, request = client.begin_sign(share, signer=party, wrap=cheating(tamper))
-        answer = wire.Answer.from_bytes(ask_node(link, "sign", user_id, request))
-        messages = sends(feed(played, answer.messages))
-        if answer.open:
-            body = wire.Exchange(request.session_id, messages)
-            ask_node(link, "exchange", user_id, body, key_id)
-        assert link.node.sessions == 0
-        stored = link.node.store.find(key_id.hex())
-        assert (stored.suspended or "").endswith("(by the client)" * convicts)
-        assert bool(stored.suspended) == convicts
-        if curve == "secp256k1":
-            state = KeyShare.from_bytes(stored.share).peers[CLIENT].multiplication
-            assert (state is None) == discards
-        honest = client.begin_sign(share, signer=party)[1]
-        if convicts:
-            with pytest.raises(Refused, match=f"this key is suspended at the {ROLES[party]}: "):
-                ask_node(link, "sign", user_id, honest)
-        else:
+    link, user_id, key_id = gateway.links[party], await client.user_id(), share.record.epoch
+    played, request = client.begin_sign(share, signer=party, wrap=cheating(tamper))
+    answer = wire.Answer.from_bytes(ask_node(link, "sign", user_id, request))
+    messages = sends(feed(played, answer.messages))
+    if answer.open:
+        ask_node(link, "exchange", user_id, wire.Exchange(request.session_id, messages), key_id)
+    assert link.node.sessions == 0
+    stored = link.node.store.find(key_id.hex())
+    assert (stored.suspended or "").endswith("(by the client)" * convicts)
+    assert bool(stored.suspended) == convicts
+    if curve == "secp256k1":
+        state = KeyShare.from_bytes(stored.share).peers[CLIENT].multiplication
+        assert (state is None) == discards
+    honest = client.begin_sign(share, signer=party)[1]
+    if convicts:
+        with pytest.raises(Refused, match=f"this key is suspended at the {ROLES[party]}: "):
             ask_node(link, "sign", user_id, honest)
-
-    with closing(open_with()) as gateway:
-        asyncio.run(work(gateway, Client.of(gateway)))
+    else:
+        ask_node(link, "sign", user_id, honest)

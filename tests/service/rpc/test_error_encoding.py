@@ -44,8 +44,3 @@ def test_a_status_without_the_answer_that_is_due_is_told(status):
     found = from_json(status, b"", OPERATOR)
     said = f"the operator's MPC node answered {status} where 200 is due"
     assert (type(found), found.status, str(found)) == (LinkFailed, 502, said)
-
-
-def test_it_says_what_has_not_happened():
-    text = "the operator's store has been restored and has not heard from the institution about"
-    assert str(key_not_merged(OPERATOR, INSTITUTION)) == f"{text} this key yet"

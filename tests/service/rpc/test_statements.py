@@ -104,7 +104,6 @@ def test_a_record_with_one_vote_is_none(missing):
             record.check(PUBLIC)
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 def test_a_record_is_of_the_identities_that_it_names(party):
     """Both have signed it, but at another MPC node's side."""
     for identities in ({**PUBLIC, party: bytes(32)}, {}):

@@ -28,6 +28,7 @@ from mpcsim.service.rpc.tokens import (
     bearer,
     make_signing_key,
 )
+from tests.helpers.gateway import Clock
 from tests.helpers.tiers import examples
 
 NOW = 1_800_000_000
@@ -36,16 +37,8 @@ PEM = make_signing_key(SeededRng("tokens"))
 OTHER_PEM = make_signing_key(SeededRng("other tokens"))
 
 
-class Clock:
-    def __init__(self, now: float = NOW) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
-ISSUER = TokenIssuer(PEM, Clock())
-OTHER = TokenIssuer(OTHER_PEM, Clock())
+ISSUER = TokenIssuer(PEM, Clock(NOW))
+OTHER = TokenIssuer(OTHER_PEM, Clock(NOW))
 (JWK,) = ISSUER.jwks()["keys"]
 KID = JWK["kid"]
 PAYLOAD = {
@@ -57,10 +50,11 @@ PAYLOAD = {
     "exp": NOW + 60,
 }
 TOKEN = ISSUER.issue_access("u1", "alice", 60)
+UNNAMED = jwt.encode(PAYLOAD, PEM, "ES256")
 
 
 def verifier(audience="gateway", clock=None, jwks=None):
-    return TokenVerifier(jwks or ISSUER.jwks(), audience, clock or Clock())
+    return TokenVerifier(jwks or ISSUER.jwks(), audience, clock or Clock(NOW))
 
 
 def refused(token, audience="gateway", code=756, **options):
@@ -201,13 +195,9 @@ def test_an_unknown_key_name_says_so(kid):
 
 
 @pytest.mark.parametrize("kid", [None, 0, [KID], {"kid": KID}, True])
-def test_a_key_name_that_is_no_text_is_refused(kid):
-    header = {"alg": "ES256", "typ": "JWT", "kid": kid}
-    assert not isinstance(refused(assembled(header)), UnknownSigningKey)
-
-
-def test_a_token_that_names_no_key_is_refused():
-    assert not isinstance(refused(jwt.encode(PAYLOAD, PEM, "ES256")), UnknownSigningKey)
+def test_a_token_that_names_no_key_is_refused(kid):
+    for token in (assembled({"alg": "ES256", "typ": "JWT", "kid": kid}), UNNAMED):
+        assert not isinstance(refused(token), UnknownSigningKey)
 
 
 @examples(50)
@@ -222,23 +212,13 @@ def test_any_altered_character_is_refused(data):
 @pytest.mark.parametrize(
     "token",
     [
-        ".",
-        "..",
-        "...",
-        "a.b.c",
-        "\ud800.\ud800.\ud800",
-        "\x00" * 10,
-        b64(b"[" * 2900) + ".e30.AAAA",
-        b64(b'{"a":' * 500) + ".e30.AAAA",
-        b64(b"\xff\xfe") + ".e30.AAAA",
-        b64([]) + ".e30.AAAA",
-        b64("text") + ".e30.AAAA",
+        *(".", "..", "...", "a.b.c", "\ud800.\ud800.\ud800", "\x00" * 10),
+        *(
+            b64(header) + ".e30.AAAA"
+            for header in (b"[" * 2900, b'{"a":' * 500, b"\xff\xfe", [], "text")
+        ),
         assembled({"alg": "ES256", "kid": KID}, b"not json", lambda _: bytes(64)),
-        TOKEN + ".",
-        "." + TOKEN,
-        TOKEN + "." + TOKEN,
-        TOKEN + "\n",
-        " " + TOKEN,
+        *(TOKEN + ".", "." + TOKEN, TOKEN + "." + TOKEN, TOKEN + "\n", " " + TOKEN),
     ],
 )
 def test_what_is_no_token_is_refused(token):
@@ -316,7 +296,7 @@ def test_a_token_holds_up_to_its_last_second():
 
 def test_not_before():
     token = signed({**PAYLOAD, "nbf": NOW + 5})
-    clock = Clock()
+    clock = Clock(NOW)
     checking = verifier(clock=clock)
     for now in (NOW, NOW + 4.9):
         clock.now = now
@@ -327,7 +307,7 @@ def test_not_before():
 
 
 def test_a_remembered_token_still_expires_and_still_begins():
-    clock = Clock()
+    clock = Clock(NOW)
     checking = verifier(clock=clock)
     checking.verify(TOKEN)
     clock.now = NOW + 60
@@ -386,21 +366,16 @@ def test_only_so_many_tokens_are_remembered(checks, monkeypatch):
 
 
 def pem_of(key, password=None):
-    protection = (
-        serialization.BestAvailableEncryption(password)
-        if password
-        else serialization.NoEncryption()
-    )
+    protection = serialization.NoEncryption()
+    if password:
+        protection = serialization.BestAvailableEncryption(password)
     formats = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
     return key.private_bytes(*formats, protection).decode()
 
 
 def test_what_is_no_signing_key_is_refused_without_showing_it(rsa_key):
     bad = [
-        "",
-        "secret words",
-        PEM[:-40],
-        pem_of(rsa_key),
+        *("", "secret words", PEM[:-40], pem_of(rsa_key)),
         pem_of(ec.generate_private_key(ec.SECP256K1())),
         pem_of(ec.generate_private_key(ec.SECP256R1()), b"password"),
     ]
@@ -420,26 +395,14 @@ def koblitz_jwk():
 @pytest.mark.parametrize(
     "jwks",
     [
-        {},
-        {"keys": []},
-        {"keys": None},
-        {"keys": "text"},
-        {"keys": [1, None, "x"]},
-        {"keys": [{}]},
+        *({}, [], [1], "text"),
+        *({"keys": keys} for keys in ([], None, "text", [1, None, "x"], [{}], [koblitz_jwk()])),
         {"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": KID, "alg": "HS256"}]},
         {"keys": [{name: value for name, value in JWK.items() if name != "kid"}]},
-        {"keys": [{**JWK, "x": JWK["x"][:-4]}]},
-        {"keys": [{**JWK, "x": 5}]},
-        {"keys": [{**JWK, "crv": "P-384"}]},
-        {"keys": [{**JWK, "y": JWK["x"]}]},
-        {"keys": [{**JWK, "kid": 5}]},
-        {"keys": [{**JWK, "alg": "ES384"}]},
-        {"keys": [{**JWK, "alg": ["ES256"]}]},
-        {"keys": [{**JWK, "kty": ["EC"]}]},
-        {"keys": [koblitz_jwk()]},
-        [],
-        [1],
-        "text",
+        *({"keys": [{**JWK, "x": x}]} for x in (JWK["x"][:-4], 5)),
+        *({"keys": [{**JWK, "crv": "P-384"}]}, {"keys": [{**JWK, "y": JWK["x"]}]}),
+        *({"keys": [{**JWK, "alg": alg}]} for alg in ("ES384", ["ES256"])),
+        *({"keys": [{**JWK, "kid": 5}]}, {"keys": [{**JWK, "kty": ["EC"]}]}),
     ],
 )
 def test_what_is_no_key_set_is_refused(jwks):
@@ -500,7 +463,7 @@ def test_genuine_looks_at_the_signature_and_not_at_the_time():
 
 
 def test_a_key_that_ends_verifies_nothing_from_then_on():
-    clock = Clock()
+    clock = Clock(NOW)
     jwks = ISSUER.jwks()
     jwks["keys"][0]["exp"] = int(clock.now) + 100
     verifying = verifier(jwks=jwks, clock=clock)

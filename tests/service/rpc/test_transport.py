@@ -270,18 +270,14 @@ def test_a_kept_connection_that_has_ended_is_replaced():
     against(short, test)
 
 
+ANY = "://gateway"
+
+
 @pytest.mark.parametrize(
     "address",
     [
-        "",
-        "gateway",
-        "ftp://gateway",
-        "http://",
-        "http://user:password@gateway",
-        "http://gateway?x=y",
-        "http://gateway#x",
-        "http://gateway:x",
-        "http://gateway:70000",
+        *("", "gateway", f"ftp{ANY}", "http://", "http://user:password@gateway"),
+        *(f"http{ANY}{more}" for more in ("?x=y", "#x", ":x", ":70000")),
     ],
 )
 def test_addresses_that_are_none(address):

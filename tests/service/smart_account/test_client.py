@@ -20,8 +20,8 @@ RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
 @pytest.fixture
-def owner(request, new_plain_owner):
-    return new_plain_owner(request.node.name)
+def new_owner(new_plain_owner):
+    return new_plain_owner
 
 
 def done(flow):
@@ -152,7 +152,9 @@ def test_a_lying_service_gets_nothing_signed_but_what_the_owner_wishes(
     [
         (httpx.Response(204), None, "204 No Content without the JSON object that is due"),
         (httpx.Response(200, json=[]), None, "200 OK without the JSON object that is due"),
-        (httpx.Response(502, text="bad"), 502, "bad"),
+        (httpx.Response(200, text="oops"), None, "200 OK without the JSON object that is due"),
+        (httpx.Response(502, text="<html>busy"), 502, "info query: <html>busy"),
+        (httpx.Response(401, json={"error": "no token"}), 401, "info query: no token"),
         (httpx.Response(503), 503, "Service Unavailable"),
     ],
 )

@@ -11,8 +11,8 @@ ETHER = 10**18
 
 
 @pytest.fixture
-def owner(request, new_plain_owner):
-    return new_plain_owner(request.node.name)
+def new_owner(new_plain_owner):
+    return new_plain_owner
 
 
 def rows(view):

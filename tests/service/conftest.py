@@ -1,4 +1,4 @@
-"""A gateway in memory for each test that asks for one; tests of it may be coroutines."""
+"""A gateway in memory for each test that asks for one, with keys; tests may be coroutines."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import fields
 
 import pytest
 
+from mpcsim.ids import MPC_NODES, PartyId
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.operations import GatewayOptions, RunningGateway
 from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
-from tests.helpers.gateway import Client, Clock, open_with
+from tests.helpers.gateway import CURVES, Client, Clock, open_with
 
 OPTIONS = {option.name for option in fields(GatewayOptions)}
 
@@ -19,6 +21,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "options(**options): ``GatewayOptions`` of the test's gateway"
     )
+
+
+@pytest.fixture(params=MPC_NODES)
+def party(request: pytest.FixtureRequest) -> PartyId:
+    """Each MPC node; whose share is restored, if the test asks for that."""
+    found: PartyId = request.param
+    return found
+
+
+@pytest.fixture(params=CURVES)
+def curve(request: pytest.FixtureRequest) -> str:
+    """Each curve; that of ``share``, too."""
+    found: str = request.param
+    return found
 
 
 @pytest.fixture
@@ -54,3 +70,16 @@ def gateway(request: pytest.FixtureRequest) -> Iterator[RunningGateway]:
 def client(gateway: RunningGateway) -> Client:
     """Alice's connection to the gateway."""
     return Client.of(gateway)
+
+
+@pytest.fixture
+def share(request: pytest.FixtureRequest, client: Client) -> KeyShare:
+    """Alice's share of a key on ed25519, or on the test's ``curve``; it is in force everywhere."""
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    return client.give_key(params.get("curve", "ed25519"))
+
+
+@pytest.fixture
+def ec_share(client: Client) -> KeyShare:
+    """Alice's share of a key on secp256k1, whose signatures take two requests."""
+    return client.give_key("secp256k1")
