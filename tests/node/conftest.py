@@ -10,7 +10,7 @@ from tests.node.wallets import House
 
 
 @pytest.fixture
-def house(request: pytest.FixtureRequest) -> House:
+def house(request):
     """A wallet on a gateway of its own, or on the module's ``stored`` one for tests of its keys.
 
     A test that is given ``early`` says whether first messages go with the vault's request.

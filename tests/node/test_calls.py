@@ -1,7 +1,5 @@
 """The message graph of a signing call, by its options: it takes as long as the call itself."""
 
-from typing import Any
-
 import pytest
 
 from mpcsim import Network
@@ -13,7 +11,7 @@ from tests.node.wallets import CHEAP
 
 STAR = Network.star(20, 5, 70)
 NETWORKS = (STAR, STAR.with_connection(cold=True), Network.star(50, 50, 50, mbit_per_s=5))
-OPTIONS: list[dict[str, Any]] = [
+OPTIONS = [
     {},
     {"separate_messages": True, "early_requests": False, "vault_policy": "signer"},
     {"presigned": True, "signer": "institution"},
@@ -23,7 +21,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-def durations(signing: Signing) -> list[float]:
+def durations(signing):
     """Return what a call takes on each of ``NETWORKS``, after a pause: with new connections."""
     settings = Settings(
         waas_api_url="http://gateway",
@@ -37,7 +35,7 @@ def durations(signing: Signing) -> list[float]:
         new = {"curve": signing.curve, "password": "correct horse"}
         share = alice.post("/v3/wallet/generate", json=new).json()
         order = {**share, "message": "00" * 32, "signer": signing.signer}
-        presignatures: list[str | None] = [None] * len(NETWORKS)
+        presignatures = [None] * len(NETWORKS)
         if signing.presigned:
             wanted = {**share, "signer": signing.signer, "count": len(NETWORKS)}
             made = alice.post("/v3/wallet/presign", json=wanted)
@@ -58,7 +56,7 @@ def durations(signing: Signing) -> list[float]:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options) or "as it is")
-def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:
+def test_a_replay_takes_as_long_as_the_call(options):
     graph = signing_call(**options)
     assert graph.scope == "rest"
     replayed = [graph.replay(network, 1).finished_ms[0] for network in NETWORKS]
@@ -77,6 +75,6 @@ def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:
         ({"presigned": True, "vault_policy": "signer"}, "vault policy both"),
     ],
 )
-def test_what_cannot_be(options: dict[str, Any], named: str) -> None:
+def test_what_cannot_be(options, named):
     with pytest.raises(UsageError, match=named):
         signing_call(**options)

@@ -8,7 +8,7 @@ from mpcsim.crypto.bip32 import HARDENED, parse_path
 from node.errors import ApiError
 from tests.node import double
 from tests.node.harness import PASSWORD, PLACES, answer
-from tests.node.wallets import House, check_signature, failing
+from tests.node.wallets import check_signature, failing
 
 BODIES = {path: double.BODIES[path] for path in ("/v3/wallet/sign", "/v3/wallet/publickey")}
 HASH = b"\xab" * 32
@@ -82,7 +82,7 @@ def test_which_key_is_meant(layer):
 # --- the wallet -----------------------------------------------------------------------------------
 
 
-async def test_a_hardened_step_that_nobody_has_looked_at(early: bool, house: House) -> None:
+async def test_a_hardened_step_that_nobody_has_looked_at(early, house):
     """The REST interface refuses it; so does whoever comes after."""
     record = await house.generate("secp256k1")
     path = (0, HARDENED)

@@ -43,32 +43,32 @@ class Peers:
     aborts: Counter[Reason] = field(default_factory=Counter)
     """By the client."""
 
-    def start(self) -> list[bytes]:
+    def start(self):
         return self._carry([(m, o) for m, p in self.parties.items() for o in p.start()])
 
-    async def begin(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+    async def begin(self, messages):
         """Open the session with the client's first messages."""
         mail = self.start()
         return mail + list(await self.post(messages))
 
-    async def post(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+    async def post(self, messages):
         self.posts.append(messages)
         self.told.append(("post", len(messages)))
         await asyncio.sleep(0)
         if error := self.fail(len(self.posts)):
             raise error
-        outputs: list[tuple[PartyId, Any]] = []
+        outputs = []
         for data in messages:
             receiver = Envelope.decode(data).receiver
             outputs += [(receiver, o) for o in self.parties[receiver].receive(CLIENT, data)]
         return self.meddle(len(self.posts), self._carry(outputs))
 
-    async def suspend(self, culprit: int) -> bool:
+    async def suspend(self, culprit):
         self.told.append(("suspend", culprit))
         return True
 
-    def _carry(self, outputs: list[tuple[PartyId, Any]]) -> list[bytes]:
-        mail: list[bytes] = []
+    def _carry(self, outputs):
+        mail = []
         while outputs:
             sender, output = outputs.pop(0)
             if not isinstance(output, Send):
@@ -80,7 +80,7 @@ class Peers:
                 outputs += [(output.to, o) for o in more]
         return mail
 
-    def aborted(self) -> set[PartyId]:
+    def aborted(self):
         """Those that heard that the client gave up."""
         found = set()
         for i, party in self.parties.items():
@@ -90,7 +90,7 @@ class Peers:
         return found
 
 
-def parties(kind: str, curve: str = "ed25519") -> dict[PartyId, Party[Any, Any]]:
+def parties(kind, curve="ed25519"):
     """Everyone who takes part in a session of a kind."""
     sid = session_id(f"client party, {kind}")
     held = {i: with_fresh_guard(share) for i, share in keys(curve).items()}
@@ -105,28 +105,21 @@ def parties(kind: str, curve: str = "ed25519") -> dict[PartyId, Party[Any, Any]]
             found[i] = reshare.party(setup, i, session_id=sid)
         return found
     signers = (CLIENT, OPERATOR)
-    protocol: Any = ecdsa if kind == "ecdsa" else frost
+    protocol = ecdsa if kind == "ecdsa" else frost
     return {
         i: protocol.party(protocol.setup(held[i], signers, HASH), session_id=sid) for i in signers
     }
 
 
-def drive(
-    kind: str,
-    curve: str,
-    prepare: Callable[[Peers], None] = lambda peers: None,
-    *,
-    threaded: bool = False,
-    **behaviour: Any,
-) -> tuple[Peers, Any]:
+def drive(kind, curve, prepare=lambda peers: None, *, threaded=False, **behaviour):
     """A run with the client driven by a ``ClientParty``: the peers, and the result or error."""
     everyone = parties(kind, curve)
     peers = Peers({i: party for i, party in everyone.items() if i != CLIENT}, **behaviour)
     prepare(peers)
 
-    async def run() -> Any:
+    async def run():
         workers = Workers()
-        client: ClientParty[Any] = ClientParty(
+        client = ClientParty(
             everyone[CLIENT],
             peers.post,
             workers=workers,
@@ -179,10 +172,10 @@ def test_everyone_is_done(kind, curve, threaded):
 
 
 def test_long_steps_leave_the_event_loop_alone(monkeypatch):
-    where: list[str] = []
+    where = []
     receive = Party.receive
 
-    def noting(self: Any, sender: int, data: bytes) -> Any:
+    def noting(self, sender, data):
         if self.me == CLIENT:
             where.append(threading.current_thread().name)
         return receive(self, sender, data)
@@ -198,9 +191,9 @@ def test_long_steps_leave_the_event_loop_alone(monkeypatch):
 
 def test_the_last_word_of_a_recovery_is_heard():
     """If a peer's share comes late, the client confirms only when it is done itself."""
-    late: list[bytes] = []
+    late = []
 
-    def delay(number: int, mail: list[bytes]) -> list[bytes]:
+    def delay(number, mail):
         if number == 1:
             late.append(mail.pop())
             return mail
@@ -218,7 +211,7 @@ def test_who_leaves_early_does_not_leave_a_step_half_done(monkeypatch):
     at_work, go_on = threading.Event(), threading.Event()
     receive = Party.receive
 
-    def slow(self: Any, sender: int, data: bytes) -> Any:
+    def slow(self, sender, data):
         if self.me == CLIENT:
             at_work.set()
             go_on.wait(20)
@@ -226,13 +219,13 @@ def test_who_leaves_early_does_not_leave_a_step_half_done(monkeypatch):
 
     monkeypatch.setattr(Party, "receive", slow)
 
-    async def run() -> None:
+    async def run():
         workers = Workers()
-        client: ClientParty[Any] = ClientParty(
+        client = ClientParty(
             everyone[CLIENT], peers.post, workers=workers, timing=Timing(), threaded=True
         )
 
-        async def work() -> None:
+        async def work():
             async with client:
                 await client.run(peers.begin)
 
@@ -305,10 +298,10 @@ def test_nobody_is_told_where_there_is_no_session(error, posts):
     assert len(peers.posts) == posts
 
 
-def cheating(kind: str, change: Callable[[bytes], bytes], to: PartyId = CLIENT) -> Any:
+def cheating(kind, change, to=CLIENT):
     """Prepare peers of which the operator changes its messages of one kind."""
 
-    def prepare(peers: Peers) -> None:
+    def prepare(peers):
         honest = peers.parties[OPERATOR]
         spoil = alter_kind(kind, lambda message: change(message.encode(honest.wire)), to={to})
         peers.parties[OPERATOR] = Adversary(honest, spoil)
@@ -316,11 +309,11 @@ def cheating(kind: str, change: Callable[[bytes], bytes], to: PartyId = CLIENT) 
     return prepare
 
 
-def shorter(data: bytes) -> bytes:
+def shorter(data):
     return data[:-1]
 
 
-def flipped(data: bytes) -> bytes:
+def flipped(data):
     return data[:-1] + bytes([data[-1] ^ 1])
 
 
@@ -385,8 +378,8 @@ def test_a_peer_that_aborts_is_quoted():
     [("dkg", "ed25519", "reveal"), ("ecdsa", "secp256k1", "offer"), ("frost", "ed25519", "sign")],
 )
 def test_a_run_that_gets_nowhere(kind, curve, waits):
-    def prepare(peers: Peers) -> None:
-        peers.start = list  # type: ignore[method-assign]
+    def prepare(peers):
+        peers.start = list
         for party in peers.parties.values():
             party.start()
 

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
 
 import pytest
 
-from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.error_codes import HEADER, Code
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
@@ -34,39 +32,35 @@ OPENING = wire.OpenVault(KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {
 class Canned:
     """A transport with the answers given; it notes what it was asked."""
 
-    def __init__(self, *replies: Reply | Exception) -> None:
+    def __init__(self, *replies):
         self.replies = list(replies)
-        self.asked: list[tuple[str, str, str | None, bytes | None]] = []
+        self.asked = []
 
-    async def request(
-        self, method: str, path: str, *, token: Any, body: Any = None, **options: Any
-    ) -> Reply:
+    async def request(self, method, path, *, token, body=None, **options):
         self.asked.append((method, path, token, body))
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
         return reply
 
-    async def close(self) -> None:
+    async def close(self):
         pass
 
 
-def sign(client: GatewayClient) -> Awaitable[object]:
+def sign(client):
     proof = wire.UseProof(bytes(BOOT_BYTES), bytes(32))
     body = wire.Sign(bytes(32), KEY_ID, OPERATOR, b"m", (b"x",), (bytes(32),), proof)
     return client.sign("token", body)
 
 
-def ask(reply: Reply | Exception, call: Callable[[GatewayClient], Awaitable[Any]] = sign) -> Any:
-    async def run() -> Any:
+def ask(reply, call=sign):
+    async def run():
         return await call(GatewayClient(Canned(reply)))
 
-    return asyncio.run(run())  # type: ignore[arg-type]
+    return asyncio.run(run())
 
 
-def refusal(
-    status: int, body: object, call: Any = sign, *, code: Any = None, after: str | None = None
-) -> errors.ApiError:
+def refusal(status, body, call=sign, *, code=None, after=None):
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     with pytest.raises(errors.ApiError) as caught:
         ask(Reply(status, data, code, after), call)
@@ -96,7 +90,7 @@ def test_errors_of_the_gateway(status, body, kind, message):
         assert (error.upstream_status, error.party) == (status, body.get("party"))
 
 
-def generate(client: GatewayClient) -> Awaitable[object]:
+def generate(client):
     return client.generate("token", SessionKey(), "ed25519", (), 1)
 
 
@@ -104,14 +98,14 @@ MAKING_ALONE = [Code.KEY_EXISTS, Code.KEY_CHANGED, Code.BUSY]
 
 
 @pytest.mark.parametrize("code", Code)
-def test_what_its_codes_are_to_a_caller(code: Code) -> None:
+def test_what_its_codes_are_to_a_caller(code):
     """Of a signature, and of a new key."""
-    kinds: dict[Code, Any] = {
+    kinds = {
         Code.NOT_FOUND: errors.NotFound,
         Code.LIMITED: errors.Limited,
         Code.IDEMPOTENCY_KEY_USED: errors.BadRequest,
     }
-    of_makers: dict[Code, Any] = dict.fromkeys(MAKING_ALONE, errors.Conflict)
+    of_makers = dict.fromkeys(MAKING_ALONE, errors.Conflict)
     of_makers |= {Code.IN_FORCE: errors.KeyAlreadyActive}
     status = 403 if code is Code.UNAUTHORIZED else 409
     for call, known in ((sign, kinds), (generate, kinds | of_makers)):
@@ -137,12 +131,12 @@ def test_what_its_codes_are_to_a_caller(code: Code) -> None:
         *((429, Code.LIMITED), (504, Code.UPSTREAM_LATE)),
     ],
 )
-def test_without_a_code_that_is_known_the_status_has_to_do(status: int, code: Code) -> None:
+def test_without_a_code_that_is_known_the_status_has_to_do(status, code):
     for said in (None, "", "of-a-later-day", "Busy"):
         assert refusal(status, {"error": "why"}, code=said).code is code
 
 
-def test_when_to_retry_is_a_number_of_seconds() -> None:
+def test_when_to_retry_is_a_number_of_seconds():
     for after in ("", "soon", "-1", "1.5", "1234567", "7\r\nx: y"):
         error = refusal(409, {"error": "why"}, code="conflict", after=after)
         assert error.headers == {HEADER: "conflict"}
@@ -202,7 +196,7 @@ def test_keys_of_tokens_that_make_no_sense(body):
     assert error.message == "Upstream returned 200 OK: the answer is not a JSON object"
 
 
-def shown(party: PartyId) -> dict[str, Any]:
+def shown(party):
     """What a gateway shows of an MPC node."""
     identity = Identity(bytes([party]) * 32)
     signature = identity.sign(SealKeyStatement(party, b"\x11" * 32, 0))

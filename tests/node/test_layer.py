@@ -39,7 +39,7 @@ class Layer(NamedTuple):
     gateway: GatewayDouble
     wallet: WalletDouble
 
-    def user(self, name: str = "alice") -> Api:
+    def user(self, name="alice"):
         return self.api.as_user(self.gateway.token(name))
 
 

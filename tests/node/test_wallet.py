@@ -2,9 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -18,10 +16,9 @@ from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import Reply
 from node import errors
-from node.models import KeyShareRecord
 from node.process.timing import Timing
 from tests.node import wallets
-from tests.node.wallets import House, Pass, check_signature, failing, on, settled
+from tests.node.wallets import House, check_signature, failing, on, settled
 
 CURVES = ("secp256k1", "ed25519")
 HASH = bytes(range(32))
@@ -29,11 +26,11 @@ TOO_SLOW = wallets.answering(errors.UpstreamTimeout())
 
 
 @pytest.fixture(scope="module")
-def stored() -> tuple[Any, dict[str, KeyShareRecord]]:
+def stored():
     """A gateway with one key of alice on each curve, for tests that leave both as they are."""
     gateway = open_gateway()
 
-    async def make() -> dict[str, KeyShareRecord]:
+    async def make():
         async with House(gateway) as house:
             return {curve: await house.generate(curve) for curve in CURVES}
 
@@ -41,7 +38,7 @@ def stored() -> tuple[Any, dict[str, KeyShareRecord]]:
 
 
 @pytest.fixture
-def records(stored: tuple[Any, dict[str, KeyShareRecord]]) -> dict[str, KeyShareRecord]:
+def records(stored):
     return stored[1]
 
 
@@ -71,7 +68,7 @@ async def test_round_trips(curve, requests, early, house, records):
 async def test_the_institution_signs_when_the_operator_is_down(verb, early, house):
     """Once the vault is open: that takes both."""
 
-    async def fail(name: str, go_on: Pass) -> Reply:
+    async def fail(name, go_on):
         house.gateway.links[OPERATOR].down = True
         return await go_on()
 
@@ -223,9 +220,9 @@ async def test_public_keys(house, records):
 async def test_records_that_differ(house):
     record, _ = await house.generate("ed25519"), await house.generate("ed25519", "bob")
     texts = set()
-    theirs: dict[int, bytes] = {}
+    theirs = {}
 
-    def steal(body: wire.RecoverReply) -> wire.RecoverReply:
+    def steal(body):
         theirs.update(body.records)
         return body
 
@@ -238,7 +235,7 @@ async def test_records_that_differ(house):
         lambda r: dict.fromkeys(r, b"?"),
     ):
 
-        def shown(body: wire.RecoverReply, change: Any = change) -> wire.RecoverReply:
+        def shown(body, change=change):
             return replace(body, records=change(body.records))
 
         house.transport.hook = on("recover", wallets.altering(wire.RecoverReply, shown))
@@ -257,18 +254,18 @@ async def test_records_that_differ(house):
 # ---------------------------------------------------------------------- failures in between
 
 
-async def registered_key(house: House, name: str, curve: str) -> Any:
+async def registered_key(house, name, curve):
     caller = house.caller(name)
     keys = await house.client.keys(caller.token, caller.claims.user_id)
     return next((key for key in keys if key.curve == curve), None)
 
 
-async def breaking(house: House, work: Coroutine[Any, Any, Any], at: int, how: str) -> bool:
+async def breaking(house, work, at, how):
     """Do some work and break off at the nth request; whether it came that far."""
     count = 0
     reached = asyncio.Event()
 
-    async def hook(name: str, go_on: Pass) -> Reply:
+    async def hook(name, go_on):
         nonlocal count
         count += 1
         if count != at:
@@ -351,14 +348,14 @@ async def test_a_broken_signature_is_no_hindrance(curve, how, house, records):
 
 
 async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown(house):
-    late: list[asyncio.Task[Reply]] = []
+    late = []
 
-    async def pause(name: str, go_on: Pass) -> Reply:
+    async def pause(name, go_on):
         late.append(asyncio.ensure_future(go_on()))  # takes the request when it goes on
         house.transport.hook = on("/wallet/v1/keys", look)
         raise errors.UpstreamTimeout
 
-    async def look(name: str, go_on: Pass) -> Reply:
+    async def look(name, go_on):
         reply = await go_on()
         await late[0]
         return reply
@@ -403,7 +400,7 @@ async def test_after_a_lost_answer_the_registry_tells(house):
     lost = wallets.losing(errors.UpstreamTimeout())
     deny = wallets.altering_json(lambda document: document.update(keys=[]))
 
-    async def lose_and_deny(name: str, go_on: Pass) -> Reply:
+    async def lose_and_deny(name, go_on):
         acts = {"activate": lost, "/wallet/v1/keys": deny}
         return await (acts[name](name, go_on) if name in acts else go_on())
 
@@ -426,10 +423,10 @@ async def test_after_a_lost_answer_the_registry_tells(house):
 
 @pytest.mark.parametrize("ending", ["well", "badly", "early"])
 async def test_the_stretched_password_is_overwritten(ending, monkeypatch, house):
-    made: list[bytearray] = []
+    made = []
     go_on = threading.Event()
 
-    def password_key(*arguments: object) -> bytearray:
+    def password_key(*arguments):
         if ending == "early":
             go_on.wait(10)
         made.append(bytearray(b"k" * 32))

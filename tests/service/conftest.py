@@ -2,55 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import fields
 
 import pytest
 
-from mpcsim.ids import MPC_NODES, PartyId
-from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.operations import GatewayOptions, RunningGateway
+from mpcsim.ids import MPC_NODES
+from mpcsim.service.operations import GatewayOptions
 from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
 from tests.helpers.gateway import CURVES, Client, Clock, open_with
 
 OPTIONS = {option.name for option in fields(GatewayOptions)}
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     config.addinivalue_line(
         "markers", "options(**options): ``GatewayOptions`` of the test's gateway"
     )
 
 
 @pytest.fixture(params=MPC_NODES)
-def party(request: pytest.FixtureRequest) -> PartyId:
+def party(request):
     """Each MPC node; whose share is restored, if the test asks for that."""
-    found: PartyId = request.param
-    return found
+    return request.param
 
 
 @pytest.fixture(params=CURVES)
-def curve(request: pytest.FixtureRequest) -> str:
+def curve(request):
     """Each curve; that of ``share``, too."""
-    found: str = request.param
-    return found
+    return request.param
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     """The monotonic clock of the test's gateway, if the test asks for it."""
     return Clock()
 
 
 @pytest.fixture
-def wall_clock() -> Clock:
+def wall_clock():
     """The time of day of the test's gateway, if the test asks for it."""
     return Clock()
 
 
 @pytest.fixture
-def gateway(request: pytest.FixtureRequest) -> Iterator[RunningGateway]:
+def gateway(request):
     """An open gateway with its MPC nodes: in memory, unless the test asks for a folder.
 
     Its options are those of the mark, and the test's parameters that are named as options are.
@@ -67,19 +63,19 @@ def gateway(request: pytest.FixtureRequest) -> Iterator[RunningGateway]:
 
 
 @pytest.fixture
-def client(gateway: RunningGateway) -> Client:
+def client(gateway):
     """Alice's connection to the gateway."""
     return Client.of(gateway)
 
 
 @pytest.fixture
-def share(request: pytest.FixtureRequest, client: Client) -> KeyShare:
+def share(request, client):
     """Alice's share of a key on ed25519, or on the test's ``curve``; it is in force everywhere."""
     params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     return client.give_key(params.get("curve", "ed25519"))
 
 
 @pytest.fixture
-def ec_share(client: Client) -> KeyShare:
+def ec_share(client):
     """Alice's share of a key on secp256k1, whose signatures take two requests."""
     return client.give_key("secp256k1")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from typing import Any
 from unittest.mock import Mock
 
 import httpx
@@ -25,7 +23,6 @@ from mpcsim.service.smart_account.client.client import (
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import ChainTimeout
 from mpcsim.service.smart_account.operation.fields import UNPRICED
-from mpcsim.service.smart_account.service import SmartAccountService
 from mpcsim.service.vault import Argon2Cost
 from node.local import LocalService
 from tests.helpers.anvil import ANVIL_KEY, anvil
@@ -38,7 +35,7 @@ RECIPIENT = "0x000000000000000000000000000000000000bEEF"
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[LocalService]:
+def service():
     with LocalService(cost=Argon2Cost(1, 8)) as opened:
         yield opened
 
@@ -46,7 +43,7 @@ def service() -> Iterator[LocalService]:
 DOCUMENTED = Documented(openapi_document("", []))
 
 
-def as_documented(answer: httpx.Response) -> None:
+def as_documented(answer):
     """Whatever the flow is answered is as the gateway's own document says."""
     answer.read()
     DOCUMENTED.check(answer)
@@ -55,17 +52,17 @@ def as_documented(answer: httpx.Response) -> None:
 class Owner:
     """A user with a key, who signs through the node."""
 
-    def __init__(self, service: LocalService, name: str) -> None:
+    def __init__(self, service, name):
         self.node = service.user(name)
         gateway = service.gateway_user(name)
         gateway.event_hooks["response"].append(as_documented)
         self.flow = SmartAccountClient(HttpTransport(gateway))
         body = {"curve": CURVE, "password": "correct horse"}
-        self.share: dict[str, str] = self.node.post("/v3/wallet/generate", json=body).json()
-        wallets: list[Any] = self.node.get("/v3/wallet").json()["wallets"]
+        self.share = self.node.post("/v3/wallet/generate", json=body).json()
+        wallets = self.node.get("/v3/wallet").json()["wallets"]
         self.address = wallets[0]["address"]["evm"]
 
-    def sign(self, message_hash: bytes) -> bytes:
+    def sign(self, message_hash):
         body = {**self.share, "message": message_hash.hex()}
         answer = self.node.post("/v3/wallet/sign", json=body)
         assert answer.status_code == 200, answer.text
@@ -105,14 +102,14 @@ def test_a_bundlers_key_that_is_none(key):
 
 
 @contextmanager
-def on_node(url: str) -> Iterator[LocalService]:
+def on_node(url):
     """A service whose chain is that node's."""
     chain = over_rpc(url, ANVIL_KEY.hex())
     with LocalService(smart_accounts=chain, clock="real") as service:
         yield service
 
 
-def ask(client: httpx.Client, endpoint: Endpoint, **request: Any) -> httpx.Response:
+def ask(client, endpoint, **request):
     body = request if endpoint.method == "POST" else None
     return client.request(endpoint.method, endpoint.path.format(**request), json=body)
 
@@ -120,15 +117,15 @@ def ask(client: httpx.Client, endpoint: Endpoint, **request: Any) -> httpx.Respo
 class Payer:
     """An owner with a whole key: who signs does not matter here."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._key = setup.account(SeededRng("payer").bytes(32))
         self.address = self._key.address
 
-    def sign(self, message_hash: bytes) -> bytes:
+    def sign(self, message_hash):
         return bytes(self._key.unsafe_sign_hash(message_hash).signature)
 
 
-def operation(client: httpx.Client, chain_id: int = 31337) -> dict[str, Any]:
+def operation(client, chain_id=31337):
     """A whole sponsored operation; its receipt."""
     flow_client, owner = SmartAccountClient(HttpTransport(client), chain_id=chain_id), Payer()
     flow = flow_client.begin(owner.address, to=RECIPIENT, sponsored=True)
@@ -146,7 +143,7 @@ def test_a_chain_that_lost_its_contracts_gets_them_again(first):
             flow_client.step(flow, owner.sign)
         fields, of_owner = flow._body(), {"address": owner.address}
         unpriced = {name: fields[name] for name in UNPRICED}
-        requests: dict[Endpoint, dict[str, Any]] = {
+        requests = {
             Endpoint.ADDRESS: of_owner,
             Endpoint.INFO: of_owner,
             Endpoint.NONCE: of_owner,
@@ -186,7 +183,7 @@ def test_a_node_that_comes_back_as_another_chain():
 def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
     tried, failing = threading.Semaphore(0), threading.Event()
 
-    def make() -> SmartAccountService:
+    def make():
         tried.release()
         failing.wait(60)
         raise ChainTimeout("the chain's node did not answer eth_chainId: ReadTimeout")
@@ -196,12 +193,12 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
         accounts = service.gateway.smart_accounts
         current, came = accounts._current_attempt, threading.Semaphore(0)
 
-        def noted() -> Any:  # says who waits for the service that is being made
+        def noted():  # says who waits for the service that is being made
             found = current()
             came.release()
             return found
 
-        accounts._current_attempt = noted  # type: ignore[method-assign]
+        accounts._current_attempt = noted
         (mount,) = (
             each.app for each in service.gateway.app.routes if getattr(each, "path", "") == MOUNTED
         )

@@ -23,17 +23,17 @@ Keyed = tuple[Any, Client, KeyShare, SecretStore]
 
 
 @pytest.fixture
-def keyed(gateway: Any, client: Client) -> Keyed:
+def keyed(gateway, client):
     share = client.give_key("secp256k1")
     return gateway, client, share, client.store(share)
 
 
-async def refused(client: Client, verb: str, body: wire.Body, status: int, text: str) -> None:
+async def refused(client, verb, body, status, text):
     response = await client.post(verb, body)
     assert (response.status_code, response.json()["error"]) == (status, text)
 
 
-def presigning(client: Client, share: KeyShare, vault: wire.Vault | None, count: int) -> wire.Sign:
+def presigning(client, share, vault, count):
     """A request to make presignatures, with a proof of its own."""
     signer, session_id, first = OPERATOR, bytes(32), (bytes(32),)
     use = VaultUse.for_signing(
@@ -50,7 +50,7 @@ def presigning(client: Client, share: KeyShare, vault: wire.Vault | None, count:
 
 
 @pytest.mark.parametrize("how", ["no vault", "a whole", "too many", "just as many as may be"])
-async def test_presignatures_that_are_not_made(keyed: Keyed, how: str) -> None:
+async def test_presignatures_that_are_not_made(keyed, how):
     gateway, client, share, store = keyed
     count = wire.MAX_BATCH + (how == "too many")
     vault = client._vault(share, store, OPERATOR, presignatures=count)
@@ -69,9 +69,7 @@ async def test_presignatures_that_are_not_made(keyed: Keyed, how: str) -> None:
     assert node.sessions == (how == "just as many as may be")
 
 
-def opening(
-    client: Client, share: KeyShare, store: SecretStore, party: int = INSTITUTION, **about: Any
-) -> wire.OpenHalf:
+def opening(client, share, store, party=INSTITUTION, **about):
     """A request to an MPC node to open its half, with a proof."""
     using = about.get("using")
     use = VaultUse.for_opening(
@@ -89,7 +87,7 @@ def opening(
 USING = wire.HiddenPresignedRequest(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
 
 
-async def test_as_many_are_allowed_as_may_be_made_in_a_session(keyed: Keyed, party: int) -> None:
+async def test_as_many_are_allowed_as_may_be_made_in_a_session(keyed, party):
     gateway, client, share, store = keyed
     link, user_id, most = gateway.links[party], await client.user_id(), wire.MAX_BATCH
     for count in (most - 1, most, most + 1, 255):
@@ -106,7 +104,7 @@ async def test_as_many_are_allowed_as_may_be_made_in_a_session(keyed: Keyed, par
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-async def test_either_side_lets_a_presignature_be_used_once(keyed: Keyed, signer: int) -> None:
+async def test_either_side_lets_a_presignature_be_used_once(keyed, signer):
     """The one that signs, and the one that only opens its half: neither relies on the other."""
     gateway, client, share, store = keyed
     other, user_id = 5 - signer, await client.user_id()
@@ -126,13 +124,11 @@ async def test_either_side_lets_a_presignature_be_used_once(keyed: Keyed, signer
 
 @pytest.mark.parametrize("signer", MPC_NODES)
 @pytest.mark.parametrize("how", ["suspended", "recovered", "restarted"])
-async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
-    keyed: Keyed, signer: int, how: str
-) -> None:
+async def test_neither_side_keeps_any_of_a_key_that_is_done_with(keyed, signer, how):
     gateway, client, share, store = keyed
     nodes = [gateway.links[party].node for party in MPC_NODES]
 
-    def kept() -> int:
+    def kept():
         """On how many pools there is any: using one up would be all that shows it."""
         lists = [node._presignatures for node in nodes]
         pools = [pool._pool for each in lists for pool in (each.shares, each.usage_tokens)]
@@ -151,9 +147,7 @@ async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
 
 
 @pytest.mark.parametrize("about", [{"count": 1}, {"using": USING}], ids=["count", "using"])
-async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
-    keyed: Keyed, about: dict[str, Any]
-) -> None:
+async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(keyed, about):
     gateway, client, share, store = keyed
     link, user_id = gateway.links[INSTITUTION], await client.user_id()
     body = opening(client, share, store, **about)
@@ -164,7 +158,7 @@ async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
     assert link.node._presignatures.usage_tokens._pool._size == 0
 
 
-async def test_the_other_node_hears_neither_message_nor_path(keyed: Keyed) -> None:
+async def test_the_other_node_hears_neither_message_nor_path(keyed):
     """And yet a hash of both, with what the signer alone hears, too: all of it is authenticated."""
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
@@ -179,7 +173,7 @@ async def test_the_other_node_hears_neither_message_nor_path(keyed: Keyed) -> No
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-async def test_who_is_not_the_signer_does_not_sign(keyed: Keyed, signer: int) -> None:
+async def test_who_is_not_the_signer_does_not_sign(keyed, signer):
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store, signer=signer)
     body = client.begin_presigned(share, store, part, allowance, signer=signer)
@@ -193,7 +187,7 @@ async def test_who_is_not_the_signer_does_not_sign(keyed: Keyed, signer: int) ->
             asked(link, verb, user_id, request)
 
 
-async def test_a_path_to_no_key_uses_nothing_up(keyed: Keyed) -> None:
+async def test_a_path_to_no_key_uses_nothing_up(keyed):
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
     body = client.begin_presigned(share, store, part, allowance, path=(1 << 31,))
@@ -202,7 +196,7 @@ async def test_a_path_to_no_key_uses_nothing_up(keyed: Keyed) -> None:
     assert gateway.links[OPERATOR].node._presignatures.shares._pool._size == 1
 
 
-async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> None:
+async def test_a_part_that_was_used_elsewhere_in_the_process(keyed):
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
     pool = gateway.links[OPERATOR].node._presignatures.shares._pool
@@ -214,7 +208,7 @@ async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> No
     await refused(client, "presigned", body, 410, said)
 
 
-async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed) -> None:
+async def test_a_session_draws_from_its_nodes_generator(keyed):
     gateway, client, share, store = keyed
     node, vault = gateway.links[OPERATOR].node, client._vault(share, store, OPERATOR)
     body = presigning(client, share, vault, 1)
@@ -226,10 +220,10 @@ async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed) -> None:
     assert said[0] == said[1]
 
 
-async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed) -> None:
+async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed):
     gateway, client, share, store = keyed
 
-    async def failing(*_: Any) -> Any:
+    async def failing(*_):
         raise node_unreachable(INSTITUTION)
 
     gateway.gateway.activation.signed_record = failing
@@ -238,7 +232,7 @@ async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed)
     assert not gateway.gateway.sessions._sessions
 
 
-async def test_the_gateway_asks_nobody_about_a_suspended_key(keyed: Keyed) -> None:
+async def test_the_gateway_asks_nobody_about_a_suspended_key(keyed):
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
     body = client.begin_presigned(share, store, part, allowance)

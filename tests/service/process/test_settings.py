@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpcsim.service.process.settings import ValueKind, on_off, seconds, whole_number
+from mpcsim.service.process.settings import on_off, seconds, whole_number
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from mpcsim.service.process.settings import ValueKind, on_off, seconds, whole_nu
     ],
     ids=["whole", "seconds", "switch"],
 )
-def test_what_a_text_may_be(kind: ValueKind, taken, refused):
+def test_what_a_text_may_be(kind, taken, refused):
     assert {text: kind.parse(text) for text in taken} == taken
     for text in refused:
         with pytest.raises(ValueError):

@@ -7,7 +7,6 @@ from mpcsim.errors import UsageError
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.chain.chain import ZERO_ADDRESS
 from mpcsim.service.smart_account.client.client import (
-    Ask,
     HttpTransport,
     RequestRefused,
     Sign,
@@ -84,7 +83,7 @@ class Liar:
     def __init__(self, honest, endpoint, **lies):
         self.honest, self.endpoint, self.lies = honest, endpoint, lies
 
-    def send(self, ask: Ask):
+    def send(self, ask):
         reply = dict(self.honest.send(ask))
         if ask.endpoint is self.endpoint:
             reply.update(self.lies)

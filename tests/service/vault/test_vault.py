@@ -43,7 +43,7 @@ def sealed(seed=None, *, password=PASSWORD, share=SHARE, **changes):
     return vault.seal_share(share, password=made_under, nodes=vault.NodeKeys(*keys), **arguments)
 
 
-def made(*seed, **changes) -> tuple[str, vault.SecretStore]:
+def made(*seed, **changes):
     """The encrypted share, and the secret store as it is read."""
     encrypted, packed = sealed(*seed, **changes)
     return encrypted, vault.SecretStore.from_text(packed)
@@ -62,31 +62,31 @@ def rewrapped(store, reply, **names):
     return {j: rewrap(store.halves[j], j, reply_key=reply.public, **names) for j in MPC_NODES}
 
 
-def unlocked(store, **changes) -> vault.VaultKey:
+def unlocked(store, **changes):
     """The store opened by way of both MPC nodes."""
     reply = vault.ReplyKey(SystemRng())
     return reply.combine(rewrapped(store, reply, **changes), NODE_KEYS)
 
 
-def unsealed(encrypted: str, store: vault.SecretStore, key: vault.VaultKey, user_id: str) -> bytes:
+def unsealed(encrypted, store, key, user_id):
     return vault.open_share(vault.EncryptedShare.from_text(encrypted), store, key, user_id)
 
 
-def raw(text: str) -> bytes:
+def raw(text):
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def text(data: bytes) -> str:
+def text(data):
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def bit_flips(data: bytes):
+def bit_flips(data):
     for i in range(len(data)):
         for bit in range(8):
             yield data[:i] + bytes([data[i] ^ (1 << bit)]) + data[i + 1 :]
 
 
-def in_transit() -> tuple[vault.SecretStore, vault.ReplyKey, dict[int, bytes]]:
+def in_transit():
     """A store, and its halves on their way to whoever has the reply key."""
     store, reply = made()[1], vault.ReplyKey(SystemRng())
     return store, reply, rewrapped(store, reply)
@@ -154,11 +154,11 @@ def test_all_randomness_is_injected():
 # --- against implementations that are not ours --------------------------------------------------
 
 
-def framed(tag: str, *parts: bytes) -> bytes:
+def framed(tag, *parts):
     return b"".join(len(p).to_bytes(8, "big") + p for p in (tag.encode(), *parts))
 
 
-def hkdf(secret: bytes, info: bytes) -> bytes:
+def hkdf(secret, info):
     """RFC 5869, 64 bytes, no salt."""
     prk = hmac.digest(bytes(32), secret, "sha256")
     first = hmac.digest(prk, info + b"\1", "sha256")
@@ -374,7 +374,7 @@ def test_exchanged_keys_of_the_mpc_nodes(member):
 # --- halves -------------------------------------------------------------------------------------
 
 
-def plain_half(store: vault.SecretStore, node) -> bytes:
+def plain_half(store, node):
     opened = nacl.bindings.crypto_box_seal_open(
         store.halves[node], NODE_KEYS[node], SECRETS[node].secret
     )
