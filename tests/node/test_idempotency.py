@@ -16,33 +16,25 @@ from node import errors
 from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
 from tests.helpers.gateway import Clock, reopen, shares_of
 from tests.helpers.tiers import fast_few
-from tests.node.wallets import (
-    House,
-    answering,
-    check_signature,
-    losing,
-    on,
-    refused,
-    settled,
-)
+from tests.node import wallets
 
 ED, HASH = "ed25519", b"\x5c" * 32
 KEY = 'order 4711: "first try", once'
 VERBS = ("generate", "recover")
 BOTH = [ROLES[party] for party in MPC_NODES]
 
-Test = Callable[[House], Coroutine[Any, Any, None]]
+Test = Callable[[wallets.House], Coroutine[Any, Any, None]]
 
 
 async def check_works(house, record, name="alice"):
     """It is the share in force: it signs, and is what is registered."""
-    check_signature(record.public_key, HASH, await house.sign(record, HASH, name))
+    wallets.check_signature(record.public_key, HASH, await house.sign(record, HASH, name))
     (key,) = (await house.wallet.keys(house.caller(name))).keys
     assert (key.key_id, key.public_key) == (record.key_id, record.public_key)
 
 
 async def check_waiting(call):
-    error = await refused(errors.Conflict, call)
+    error = await wallets.refused(errors.Conflict, call)
     assert error.code is Code.BUSY
     assert 1 <= int(error.headers["Retry-After"]) <= 5
 
@@ -57,7 +49,7 @@ def again(house, verb, **options):
     return getattr(house, verb)(ED, key=KEY, **options)
 
 
-lost = losing(errors.UpstreamTimeout())
+lost = wallets.losing(errors.UpstreamTimeout())
 """Done, but nobody hears of it, nor of anything that it is asked then."""
 
 
@@ -71,7 +63,7 @@ async def test_a_repeated_call_ends_with_a_fresh_share(verb, house):
     assert len({record.key_id for record in made}) == 3
     assert {record.public_key for record in [*made, before] if record} == {made[0].public_key}
     for retired in made[:2]:
-        await refused(errors.NotFound, house.sign(retired, HASH))
+        await wallets.refused(errors.NotFound, house.sign(retired, HASH))
     await check_works(house, made[2])
 
 
@@ -91,9 +83,9 @@ async def test_after_a_lost_answer(verb, lost_at, house):
         return await go_on()
 
     house.transport.hook = cut_off
-    error = await refused(errors.OutcomeUnknown, again(house, verb))
+    error = await wallets.refused(errors.OutcomeUnknown, again(house, verb))
     assert error.code is Code.OUTCOME_UNKNOWN
-    await settled(house)
+    await wallets.settled(house)
     house.transport.hook = None
     await check_works(house, await again(house, verb))
 
@@ -106,15 +98,15 @@ async def test_a_key_that_has_been_recovered_since_by_another_call(house):
     made = await again(house, "generate")
     assert made.public_key == first.public_key
     await check_works(house, made)
-    await refused(errors.NotFound, house.sign(other, HASH))
+    await wallets.refused(errors.NotFound, house.sign(other, HASH))
 
 
 async def test_without_a_name_no_gateway_makes_it_a_recovery(house):
     record = await house.generate(ED)
 
     lie = Reply(409, b'{"error": "recover it"}', "in-force")
-    house.transport.hook = on("generate", answering(lie))
-    assert (await refused(errors.KeyAlreadyActive, house.generate(ED))).status == 409
+    house.transport.hook = wallets.on("generate", wallets.answering(lie))
+    assert (await wallets.refused(errors.KeyAlreadyActive, house.generate(ED))).status == 409
     await check_works(house, record)
 
 
@@ -159,24 +151,24 @@ async def test_while_the_first_call_waits_for_others_it_is_told_to_wait(house):
 async def test_a_node_that_dies_half_way(verb, at):
     """It says no good-bye: its session is open until its lease is over."""
     clock = Clock()
-    async with House(clock=clock) as house:
+    async with wallets.House(clock=clock) as house:
         await prepared(house, verb)
         hanging = asyncio.Event()
 
         async def hang(name, go_on):
             hanging.set()
-            house.transport.hook = answering(errors.Unreachable())
+            house.transport.hook = wallets.answering(errors.Unreachable())
             await asyncio.Event().wait()
             raise AssertionError
 
-        house.transport.hook = on(at, hang)
+        house.transport.hook = wallets.on(at, hang)
         first = asyncio.ensure_future(again(house, verb))
         await hanging.wait()
         first.cancel()
         with suppress(asyncio.CancelledError):
             await first
-        await settled(house)
-        other = House(house.gateway)
+        await wallets.settled(house)
+        other = wallets.House(house.gateway)
         await check_waiting(again(other, verb))
         clock.now += 10.0
         await check_works(other, await again(other, verb))
@@ -193,9 +185,9 @@ async def test_while_a_vote_is_undecided_it_is_told_to_wait(verb, house):
         return await original(scope, *rest)
 
     link.call = cut
-    await refused(errors.OutcomeUnknown, again(house, verb))
-    await settled(house)
-    error = await refused(errors.Conflict, again(house, verb))
+    await wallets.refused(errors.OutcomeUnknown, again(house, verb))
+    await wallets.settled(house)
+    error = await wallets.refused(errors.Conflict, again(house, verb))
     assert error.code is Code.BUSY
     assert error.headers["Retry-After"] == "5"
     assert error.message == (
@@ -224,7 +216,7 @@ async def test_what_the_registry_cannot_write(writes, error, made, house):
         raise StoreFailed("gateway.sqlite", StoreProblem.FULL)
 
     setattr(registry, writes, full)
-    found = await refused(error, again(house, "generate"))
+    found = await wallets.refused(error, again(house, "generate"))
     assert found.code is (Code.OUTCOME_UNKNOWN if made else Code.DISK_FULL)
     assert [len(rows) for rows in shares_of(house.gateway).values()] == [made] * 2
     setattr(registry, writes, put)
@@ -247,7 +239,7 @@ def crashed(folder, verb, at=NEVER, when="after"):
         await check_works(house, await again(house, verb))
 
     for test in (until_the_crash, after):
-        house = House(reopen(folder))
+        house = wallets.House(reopen(folder))
         with closing(house.gateway):
             asyncio.run(test(house))
     return written
@@ -275,7 +267,7 @@ async def test_the_name_of_another_call_is_refused_and_nothing_changes(house):
         house.transport.seen.clear()
         said = set()
         for other in others:
-            error = await refused(errors.BadRequest, other())
+            error = await wallets.refused(errors.BadRequest, other())
             assert error.code is Code.IDEMPOTENCY_KEY_USED
             said.add((error.status, error.message))
         assert said == {(400, "This Idempotency-Key has been used for another call")}
@@ -286,7 +278,7 @@ async def test_the_name_of_another_call_is_refused_and_nothing_changes(house):
     async def passing():
         return Reply(204, b"")
 
-    house.transport.hook = on("activate", look)
+    house.transport.hook = wallets.on("activate", look)
     record = await again(house, "generate")
     await look("", passing)
     await check_works(house, record)

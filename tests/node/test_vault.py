@@ -6,16 +6,8 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
+from mpcsim.service import vault
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import (
-    INTERACTIVE,
-    Argon2Cost,
-    DerivedKey,
-    NodeKeys,
-    SealKey,
-    SecretStore,
-    seal_share,
-)
 from node.errors import ApiError, BadRequest, StaleBoot, UntrustedNode, Upstream
 from tests.node.wallets import CHEAP, altering, failing, meddling, on
 
@@ -24,7 +16,7 @@ CURVES = ("secp256k1", "ed25519")
 
 def altered(record, **changes):
     """The record with another secret store."""
-    store = replace(SecretStore.from_text(record.secret_store), **changes)
+    store = replace(vault.SecretStore.from_text(record.secret_store), **changes)
     return record.model_copy(update={"secret_store": store.to_text()})
 
 
@@ -39,7 +31,7 @@ async def test_altered_identities(party, house):
     """Nothing is asked for with such a store."""
 
     record = await house.generate("ed25519")
-    known = SecretStore.from_text(record.secret_store).identities
+    known = vault.SecretStore.from_text(record.secret_store).identities
     assert known == {j: hello.identity for j, hello in (await house.client.nodes()).items()}
     bad = altered(record, identities={**known, party: flipped(known[party])})
     house.transport.seen.clear()
@@ -71,20 +63,20 @@ async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early, house):
     """Whoever has it has the keys that authenticate: the halves still have to belong to it."""
 
     record = await house.generate("ed25519")
-    store = SecretStore.from_text(record.secret_store)
+    store = vault.SecretStore.from_text(record.secret_store)
     caller, nodes = house.caller(), await house.client.nodes()
-    made = seal_share(
+    made = vault.seal_share(
         b"anything",
-        password=DerivedKey(bytes(32), store.salt, CHEAP),
+        password=vault.DerivedKey(bytes(32), store.salt, CHEAP),
         key_id=store.key_id,
         curve="ed25519",
         user_id=caller.claims.user_id,
-        nodes=NodeKeys(
+        nodes=vault.NodeKeys(
             {j: hello.seal_key for j, hello in nodes.items()}, store.auth_keys, store.identities
         ),
         rng=SystemRng(),
     )
-    forged = SecretStore.from_text(made[1])
+    forged = vault.SecretStore.from_text(made[1])
     for party in MPC_NODES:
         mixed = altered(record, halves={**store.halves, party: forged.halves[party]})
         said = await failing(BadRequest, house.sign(mixed))
@@ -100,7 +92,7 @@ async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early, house):
 @pytest.mark.few(1)
 async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(early, house):
     record = await house.generate("secp256k1")
-    own = SealKey.generate(SystemRng()).public
+    own = vault.SealKey.generate(SystemRng()).public
 
     def opening(body):
         return replace(wire.OpenVault.from_bytes(body), reply_key=own).to_bytes()
@@ -118,10 +110,10 @@ async def test_a_password_is_tried_on_no_store_but_ours(house):
     """Neither on one that was altered, nor on one of a node that spends more on it."""
 
     record = await house.generate("ed25519")
-    salt = SecretStore.from_text(record.secret_store).salt
+    salt = vault.SecretStore.from_text(record.secret_store).salt
     assert await house.matches(altered(record, salt=flipped(salt))) is False
     assert await house.matches(record)
-    house.wallet._cost = Argon2Cost(INTERACTIVE.operations + 1, CHEAP.memory_kib)
+    house.wallet._cost = vault.Argon2Cost(vault.INTERACTIVE.operations + 1, CHEAP.memory_kib)
     assert not await house.matches(await house.recover("ed25519"))
 
 

@@ -8,15 +8,8 @@ import pytest
 
 from mpcsim.cli.service import fault_injection
 from mpcsim.errors import UsageError
+from mpcsim.service.fault_injection import commands
 from mpcsim.service.fault_injection.client import Control
-from mpcsim.service.fault_injection.commands import (
-    COMMANDS,
-    ENDPOINTS,
-    PARTS,
-    check_answer,
-    find_command,
-    markdown_table,
-)
 from mpcsim.service.fault_injection.controller import FaultController
 from node.api import routes
 from node.controlled import error_response_for
@@ -38,7 +31,7 @@ TOLD = {"part": "gateway", "ms": "5", "seconds": "-2.5", "endpoint": "sign", "an
 
 def test_the_guide_has_the_table():
     guide = ROOT / "notebooks" / "guides" / "control.md"
-    assert markdown_table() in guide.read_text(encoding="utf-8")
+    assert commands.markdown_table() in guide.read_text(encoding="utf-8")
 
 
 def test_the_commands_of_the_guide_are_some():
@@ -48,16 +41,16 @@ def test_the_commands_of_the_guide_are_some():
         options = parser().parse_args(line.split())
         told = {
             each.name: getattr(options, each.name)
-            for each in find_command(options.switch).arguments
+            for each in commands.find_command(options.switch).arguments
         }
-        find_command(options.switch).parse_arguments(told)
+        commands.find_command(options.switch).parse_arguments(told)
     assert len(lines) > 5
 
 
 def test_every_switch_is_thrown_somewhere_and_has_a_method():
     thrown = {name.removeprefix("do_") for name in vars(FaultController) if name.startswith("do_")}
-    assert thrown == {name.replace("-", "_") for name in COMMANDS}
-    for name, switch in COMMANDS.items():
+    assert thrown == {name.replace("-", "_") for name in commands.COMMANDS}
+    for name, switch in commands.COMMANDS.items():
         throw = getattr(FaultController, "do_" + name.replace("-", "_"))
         taken = list(inspect.signature(throw).parameters)
         assert taken == ["self", *(each.name for each in switch.arguments)]
@@ -65,7 +58,7 @@ def test_every_switch_is_thrown_somewhere_and_has_a_method():
 
 
 def test_every_switch_is_a_command():
-    for name, switch in COMMANDS.items():
+    for name, switch in commands.COMMANDS.items():
         words = [TOLD[each.name] for each in switch.arguments if not each.optional]
         found = parser().parse_args(["control", name, *words])
         assert found.switch == name
@@ -77,8 +70,8 @@ def test_endpoints_are_the_nodes():
         for route in routes.wallet.routes
         for method in route.methods - {"HEAD"}
     }
-    assert {(method, path) for method, path, _ in ENDPOINTS.values()} == there.keys()
-    for name, (method, path, answers) in ENDPOINTS.items():
+    assert {(method, path) for method, path, _ in commands.ENDPOINTS.values()} == there.keys()
+    for name, (method, path, answers) in commands.ENDPOINTS.items():
         for answer in answers:
             if answer != "hang":
                 # It is an error that the API page has for this endpoint.
@@ -86,21 +79,21 @@ def test_endpoints_are_the_nodes():
 
 
 def test_arguments_are_read():
-    assert find_command("slow").parse_arguments({"part": "node", "ms": "2.5"}) == {
+    assert commands.find_command("slow").parse_arguments({"part": "node", "ms": "2.5"}) == {
         "part": "node",
         "ms": 2.5,
     }
-    assert find_command("expire").parse_arguments({}) == {}
-    assert find_command("expire").parse_arguments({"times": None}) == {}
+    assert commands.find_command("expire").parse_arguments({}) == {}
+    assert commands.find_command("expire").parse_arguments({"times": None}) == {}
     fail = {"endpoint": "sign", "answer": 504, "times": 2, "done": True}
-    assert find_command("fail").parse_arguments(fail) == {**fail, "answer": "504"}
+    assert commands.find_command("fail").parse_arguments(fail) == {**fail, "answer": "504"}
 
 
 @pytest.mark.parametrize(
     ("name", "told", "why"),
     [
         ("downn", {}, "unknown switch 'downn'; did you mean down"),
-        ("down", {}, f"down: part is missing: one of {', '.join(PARTS)}"),
+        ("down", {}, f"down: part is missing: one of {', '.join(commands.PARTS)}"),
         ("down", {"part": "gatewy"}, "down: unknown part 'gatewy'; did you mean gateway"),
         ("down", {"part": "node", "ms": 1}, "down: unknown argument 'ms'"),
         ("down", ["node"], "down: what it is told must be an object"),
@@ -120,19 +113,19 @@ def test_arguments_are_read():
 )
 def test_what_makes_no_sense_is_said(name, told, why):
     with pytest.raises(UsageError) as refused:
-        find_command(name).parse_arguments(told)
+        commands.find_command(name).parse_arguments(told)
     assert why in str(refused.value)
 
 
 def test_bounds_are_taken_and_what_is_beyond_is_not():
     for times in (0, 1000):
-        assert find_command("expire").parse_arguments({"times": times}) == {"times": times}
+        assert commands.find_command("expire").parse_arguments({"times": times}) == {"times": times}
     for times in (-1, 1001):
         with pytest.raises(UsageError, match="times must be a whole number from 0 to 1000"):
-            find_command("expire").parse_arguments({"times": times})
+            commands.find_command("expire").parse_arguments({"times": times})
 
 
 def test_no_endpoint_answers_what_it_never_does():
-    check_answer("generate", "429")
+    commands.check_answer("generate", "429")
     with pytest.raises(UsageError, match="wallet never answers 429; it can be made to: 401, 500"):
-        check_answer("wallet", "429")
+        commands.check_answer("wallet", "429")

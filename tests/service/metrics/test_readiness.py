@@ -11,14 +11,6 @@ from starlette.applications import Starlette
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.gateway.api import metrics as of_gateways
 from mpcsim.service.metrics import readiness
-from mpcsim.service.metrics.readiness import (
-    KEPT_S,
-    STARTING,
-    Probe,
-    Readiness,
-    single_probe,
-    thread_probe,
-)
 from mpcsim.service.mpc_node import metrics as of_mpc_nodes
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.mpc_node.store import ShareStore
@@ -35,7 +27,7 @@ from tests.helpers.gateway import Clock, set_down
 async def asked(*probes, clock=None):
     """Readiness of a process that runs in this event loop."""
     app = Starlette()
-    found = Readiness(probes, clock or Clock())
+    found = readiness.Readiness(probes, clock or Clock())
     found.attach(app)
     async with app.router.lifespan_context(app):
         yield found
@@ -58,24 +50,24 @@ async def test_an_answer_holds_for_a_while_and_is_for_all_who_ask():
         await asyncio.sleep(0)
         return None if len(looks) < 3 else "no more"
 
-    async with asked(single_probe("it", look), clock=clock) as found:
+    async with asked(readiness.single_probe("it", look), clock=clock) as found:
         states = await asyncio.gather(*(found.state() for _ in range(10)))
         assert states[0].document() == {"ready": True, "checks": {"it": "ok"}}
         assert (len(looks), {state.is_ready for state in states}) == (1, {True})
-        clock.now += KEPT_S - 0.1
+        clock.now += readiness.KEPT_S - 0.1
         await found.state()
         assert len(looks) == 1
         clock.now += 0.1
         assert (await found.state()).is_ready
-        clock.now += KEPT_S
+        clock.now += readiness.KEPT_S
         state = await found.state()
         assert state.document() == {"ready": False, "checks": {"it": "no more"}}
 
 
 async def test_what_takes_too_long_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(readiness, "PATIENCE_S", 0.05)
-    silent = Probe(("one", "other"), asyncio.Event().wait)
-    found = await checks(silent, single_probe("it", well))
+    silent = readiness.Probe(("one", "other"), asyncio.Event().wait)
+    found = await checks(silent, readiness.single_probe("it", well))
     assert found == {
         "one": "no answer within 0.05 s",
         "other": "no answer within 0.05 s",
@@ -89,15 +81,15 @@ async def test_what_fails_is_told_without_its_text(caplog):
     async def look():
         raise ValueError("the password is sesame")
 
-    assert await checks(single_probe("it", look)) == {"it": "it cannot be told"}
+    assert await checks(readiness.single_probe("it", look)) == {"it": "it cannot be told"}
     assert caplog.messages == ["looking at it: ValueError"]
 
 
 async def test_before_and_after_the_service_runs():
     clock = Clock()
-    async with asked(single_probe("it", well), clock=clock) as found:
+    async with asked(readiness.single_probe("it", well), clock=clock) as found:
         pass
-    assert (await found.state()).checks == {"service": STARTING}
+    assert (await found.state()).checks == {"service": readiness.STARTING}
     assert not (await found.state()).is_ready
 
 
@@ -168,7 +160,7 @@ async def test_looking_writes_nothing(store, tmp_path):
     before = files()
     assert store.write_failure() is None
     assert files() == before
-    assert await checks(thread_probe("store", lambda: None)) == {"store": None}
+    assert await checks(readiness.thread_probe("store", lambda: None)) == {"store": None}
 
 
 def test_a_store_that_another_process_has_locked(store, tmp_path, monkeypatch):

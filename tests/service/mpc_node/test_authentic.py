@@ -7,18 +7,10 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service import vault
 from mpcsim.service.mpc_node import boot
 from mpcsim.service.mpc_node.verbs import signing as signing_verbs
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import (
-    EncryptedShare,
-    ReplyKey,
-    SecretStore,
-    SigningRequest,
-    VaultUse,
-    open_share,
-    sha256_each,
-)
 from tests.helpers.gateway import (
     CURVES,
     Client,
@@ -91,11 +83,11 @@ def refused(monkeypatch):
 
 def signing(client, request, **changes):
     """What a request to sign is about, or something else."""
-    use = VaultUse.for_signing(
+    use = vault.VaultUse.for_signing(
         request.key_id,
         client._named(),
         request.proof.boot,
-        SigningRequest(request.signer, request.session_id, request.message, request.path),
+        vault.SigningRequest(request.signer, request.session_id, request.message, request.path),
         request.first,
     )
     return use._replace(**changes)
@@ -103,7 +95,7 @@ def signing(client, request, **changes):
 
 async def test_a_proof_for_any_other_signing(gateway, client, share, refused, curve, party):
     key = share.auth_key(party)
-    assert OTHERS.keys() == set(VaultUse._fields)
+    assert OTHERS.keys() == set(vault.VaultUse._fields)
     for name, value in OTHERS.items():
         _, request = client.begin_sign(share, signer=party)
         other = signing(client, request, **{name: value})
@@ -117,7 +109,7 @@ async def test_a_proof_for_any_other_opening(gateway, client, ec_share, refused)
     honest = client.opening(ec_share, store.halves)
     for party in MPC_NODES:
         boot, key = honest.proofs[party].boot, ec_share.auth_key(party)
-        use = VaultUse.for_opening(honest.key_id, client._named(), boot, honest.reply_key)
+        use = vault.VaultUse.for_opening(honest.key_id, client._named(), boot, honest.reply_key)
         assert use.is_authenticated_by(key, honest.proofs[party].mac)
         for name, value in OTHERS.items():
             proof = wire.UseProof(boot, use._replace(**{name: value}).mac(key))
@@ -138,7 +130,7 @@ async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
         {"session_id": os.urandom(32), "messages": ()},
         {"session_id": twin.session_id, "messages": twin.messages},
         {"key_id": mine.record.epoch},
-        {"first": (*sha256_each(twin.messages),)},
+        {"first": (*vault.sha256_each(twin.messages),)},
         {"first": ()},
         {"path": (7,)},
     ]:
@@ -185,16 +177,16 @@ async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients
 async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, share, refused):
     user_id = await client.user_id()
     sealed, text = seal(gateway, user_id, share)
-    store, asked = SecretStore.from_text(text), ReplyKey(SystemRng())
+    store, asked = vault.SecretStore.from_text(text), vault.ReplyKey(SystemRng())
     honest = client.opening(share, store.halves, asked.public)
-    own = ReplyKey(SystemRng())
+    own = vault.ReplyKey(SystemRng())
     for party in MPC_NODES:
         stolen = replace(honest, reply_key=own.public)
         await refused(gateway, client, "open", stolen, party=party)
     opened = wire.VaultOpened.from_bytes(await client.ask("open", honest)).halves
     seal_keys = {party: hello.seal_key for party, hello in client.hellos().items()}
     with asked.combine(opened, seal_keys) as key:
-        assert open_share(EncryptedShare.from_text(sealed), store, key, user_id)
+        assert vault.open_share(vault.EncryptedShare.from_text(sealed), store, key, user_id)
 
 
 async def test_without_a_proof_a_vault_does_not_open(gateway, client, share, refused, party):

@@ -7,21 +7,8 @@ import pytest
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.errors import Refused
-from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.activation_messages import (
-    AbortEpoch,
-    DropShare,
-    GetActivationState,
-    ListShares,
-)
+from mpcsim.service.rpc import activation_messages, statements, wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.statements import (
-    Abort,
-    GetAttestation,
-    GetReconciliationStatement,
-    SignedRecord,
-    Vote,
-)
 from tests.helpers import gateway as kit
 
 NOT_THE_GATEWAYS = "the grant is not the gateway's"
@@ -80,22 +67,22 @@ def about_shares(gateway, party, user_id, curve):
     other = gateway.links[OPERATOR + INSTITUTION - party].node
     present = gateway.gateway.registry.key(user_id, curve)
     boot = gateway.links[party].node.hello().boot
-    abort = Abort(user_id, curve, os.urandom(32))
-    signed = SignedRecord.from_bytes(present.record)
+    abort = statements.Abort(user_id, curve, os.urandom(32))
+    signed = statements.SignedRecord.from_bytes(present.record)
     record, head = replace(signed.record, epoch=abort.epoch), signed.heads[other.me]
-    signature = other._context.identity.sign(Vote(record, head, 0))
-    vote = SignedRecord(record, {other.me: head}, {other.me: signature}, {other.me: 0})
+    signature = other._context.identity.sign(statements.Vote(record, head, 0))
+    vote = statements.SignedRecord(record, {other.me: head}, {other.me: signature}, {other.me: 0})
     return {
-        "holdings": ListShares(""),
-        "standing": GetActivationState(user_id, curve),
+        "holdings": activation_messages.ListShares(""),
+        "standing": activation_messages.GetActivationState(user_id, curve),
         "activate": signed,
-        "abort": AbortEpoch(abort, vote),
-        "drop": DropShare(abort, other._context.identity.sign(abort)),
-        "attest": GetAttestation(),
+        "abort": activation_messages.AbortEpoch(abort, vote),
+        "drop": activation_messages.DropShare(abort, other._context.identity.sign(abort)),
+        "attest": statements.GetAttestation(),
         "hear": other._attestations.make_statement(),
-        "testify": GetReconciliationStatement(user_id, curve, bytes(16)),
+        "testify": statements.GetReconciliationStatement(user_id, curve, bytes(16)),
         "merge": other._reconciliation.make_statement(
-            GetReconciliationStatement(user_id, curve, boot)
+            statements.GetReconciliationStatement(user_id, curve, boot)
         ),
     }
 

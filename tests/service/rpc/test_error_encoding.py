@@ -5,14 +5,7 @@ import json
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.service.errors import (
-    LinkFailed,
-    NodeFailed,
-    Refused,
-    key_busy,
-    key_not_merged,
-    store_failed,
-)
+from mpcsim.service import errors
 from mpcsim.service.rpc.error_encoding import from_json, to_json
 from mpcsim.service.rpc.grants import GrantRefused, StaleGrant
 
@@ -20,10 +13,10 @@ from mpcsim.service.rpc.grants import GrantRefused, StaleGrant
 @pytest.mark.parametrize(
     "refused",
     [
-        Refused(409, "no"),
-        key_busy("generation", 3),
-        store_failed("full", OPERATOR),
-        key_not_merged(OPERATOR, INSTITUTION),
+        errors.Refused(409, "no"),
+        errors.key_busy("generation", 3),
+        errors.store_failed("full", OPERATOR),
+        errors.key_not_merged(OPERATOR, INSTITUTION),
         GrantRefused("no grant"),
         StaleGrant("an old one"),
     ],
@@ -34,13 +27,13 @@ def test_it_arrives_as_what_it_was(refused):
     found = from_json(refused.status, body, OPERATOR)
     assert type(found) is type(refused)
     assert (found.status, str(found)) == (refused.status, str(refused))
-    if isinstance(refused, NodeFailed):
+    if isinstance(refused, errors.NodeFailed):
         assert found.party == refused.party
-    assert isinstance(from_json(refused.status, body, INSTITUTION), LinkFailed)
+    assert isinstance(from_json(refused.status, body, INSTITUTION), errors.LinkFailed)
 
 
 @pytest.mark.parametrize("status", [202, 204])
 def test_a_status_without_the_answer_that_is_due_is_told(status):
     found = from_json(status, b"", OPERATOR)
     said = f"the operator's MPC node answered {status} where 200 is due"
-    assert (type(found), found.status, str(found)) == (LinkFailed, 502, said)
+    assert (type(found), found.status, str(found)) == (errors.LinkFailed, 502, said)

@@ -17,35 +17,24 @@ from joserfc import jwt as jose_jwt
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.service.rpc import tokens
-from mpcsim.service.rpc.tokens import (
-    ACCESS_AUDIENCE,
-    MAX_TOKEN_CHARS,
-    Claims,
-    TokenError,
-    TokenIssuer,
-    TokenVerifier,
-    UnknownSigningKey,
-    bearer,
-    make_signing_key,
-)
 from tests.helpers.gateway import Clock
 from tests.helpers.tiers import examples
 
 NOW = 1_800_000_000
 KEY_ID = "5a" * 32
-PEM = make_signing_key(SeededRng("tokens"))
-OTHER_PEM = make_signing_key(SeededRng("other tokens"))
+PEM = tokens.make_signing_key(SeededRng("tokens"))
+OTHER_PEM = tokens.make_signing_key(SeededRng("other tokens"))
 
 
-ISSUER = TokenIssuer(PEM, Clock(NOW))
-OTHER = TokenIssuer(OTHER_PEM, Clock(NOW))
+ISSUER = tokens.TokenIssuer(PEM, Clock(NOW))
+OTHER = tokens.TokenIssuer(OTHER_PEM, Clock(NOW))
 (JWK,) = ISSUER.jwks()["keys"]
 KID = JWK["kid"]
 PAYLOAD = {
     "sub": "u1",
     "username": "alice",
     "use": "access",
-    "aud": list(ACCESS_AUDIENCE),
+    "aud": list(tokens.ACCESS_AUDIENCE),
     "iat": NOW,
     "exp": NOW + 60,
 }
@@ -54,11 +43,11 @@ UNNAMED = jwt.encode(PAYLOAD, PEM, "ES256")
 
 
 def verifier(audience="gateway", clock=None, jwks=None):
-    return TokenVerifier(jwks or ISSUER.jwks(), audience, clock or Clock(NOW))
+    return tokens.TokenVerifier(jwks or ISSUER.jwks(), audience, clock or Clock(NOW))
 
 
 def refused(token, audience="gateway", code=756, **options):
-    with pytest.raises(TokenError) as caught:
+    with pytest.raises(tokens.TokenError) as caught:
         verifier(audience, **options).verify(token)
     assert caught.value.code == code
     if token and len(token) > 8:
@@ -98,7 +87,7 @@ def test_who_takes_which_token(audience):
     ):
         if audience in takers:
             claims = verifier(audience).verify(token)
-            assert claims == Claims("u1", "alice", kind, key_id, NOW + 60)
+            assert claims == tokens.Claims("u1", "alice", kind, key_id, NOW + 60)
         else:
             refused(token, audience)
 
@@ -106,7 +95,7 @@ def test_who_takes_which_token(audience):
 def test_a_key_token_is_refused_where_access_is_asked_for():
     claims = verifier("gateway").verify(TOKEN)
     assert claims.require_access() == claims
-    with pytest.raises(TokenError, match="JWT_INVALID"):
+    with pytest.raises(tokens.TokenError, match="JWT_INVALID"):
         verifier("gateway").verify(KEY_TOKEN).require_access()
 
 
@@ -124,7 +113,7 @@ def test_another_implementation_takes_our_tokens_and_we_take_its():
     key = jose_jwk.ECKey.import_key(PEM)
     assert key.thumbprint() == KID != OTHER.jwks()["keys"][0]["kid"]
     token = jose_jwt.encode({"alg": "ES256", "kid": KID}, PAYLOAD, key)
-    assert verifier().verify(token) == Claims("u1", "alice", "access", None, NOW + 60)
+    assert verifier().verify(token) == tokens.Claims("u1", "alice", "access", None, NOW + 60)
 
 
 def test_the_key_set_is_public_only():
@@ -191,13 +180,13 @@ def test_a_name_or_an_extension_that_is_not_this_tokens_is_refused():
 
 @pytest.mark.parametrize("kid", ["", "unknown", KID + "\x00", KID.swapcase(), "../key", "' OR 1=1"])
 def test_an_unknown_key_name_says_so(kid):
-    assert isinstance(refused(signed(kid=kid)), UnknownSigningKey)
+    assert isinstance(refused(signed(kid=kid)), tokens.UnknownSigningKey)
 
 
 @pytest.mark.parametrize("kid", [None, 0, [KID], {"kid": KID}, True])
 def test_a_token_that_names_no_key_is_refused(kid):
     for token in (assembled({"alg": "ES256", "typ": "JWT", "kid": kid}), UNNAMED):
-        assert not isinstance(refused(token), UnknownSigningKey)
+        assert not isinstance(refused(token), tokens.UnknownSigningKey)
 
 
 @examples(50)
@@ -231,11 +220,11 @@ def test_a_huge_token_is_refused_unread():
 
     checking = verifier()
     checking._check_signature = checking._verify_signature = unread
-    for token in ("a" * (MAX_TOKEN_CHARS + 1), TOKEN + "A" * 10_000_000):
-        with pytest.raises(TokenError, match="longer than any"):
+    for token in ("a" * (tokens.MAX_TOKEN_CHARS + 1), TOKEN + "A" * 10_000_000):
+        with pytest.raises(tokens.TokenError, match="longer than any"):
             checking.verify(token)
     with pytest.raises(AssertionError, match="was read"):
-        checking.verify("a" * MAX_TOKEN_CHARS)
+        checking.verify("a" * tokens.MAX_TOKEN_CHARS)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +289,7 @@ def test_not_before():
     checking = verifier(clock=clock)
     for now in (NOW, NOW + 4.9):
         clock.now = now
-        with pytest.raises(TokenError, match="not valid yet"):
+        with pytest.raises(tokens.TokenError, match="not valid yet"):
             checking.verify(token)
     clock.now = NOW + 5
     assert checking.verify(token).user_id == "u1"
@@ -312,7 +301,7 @@ def test_a_remembered_token_still_expires_and_still_begins():
     checking.verify(TOKEN)
     clock.now = NOW + 60
     for _ in range(2):
-        with pytest.raises(TokenError, match="JWT_EXPIRED"):
+        with pytest.raises(tokens.TokenError, match="JWT_EXPIRED"):
             checking.verify(TOKEN)
     clock.now = NOW
     assert checking.verify(TOKEN).user_id == "u1"
@@ -345,7 +334,7 @@ def test_a_signature_is_checked_once_and_a_failure_every_time(checks):
     checking, forged = verifier(), signed(pem=OTHER_PEM)
     for _ in range(3):
         checking.verify(TOKEN)
-        with pytest.raises(TokenError):
+        with pytest.raises(tokens.TokenError):
             checking.verify(forged)
     assert checks == [TOKEN, forged, forged, forged]
 
@@ -381,7 +370,7 @@ def test_what_is_no_signing_key_is_refused_without_showing_it(rsa_key):
     ]
     for pem in bad:
         with pytest.raises(UsageError, match="signing key") as caught:
-            TokenIssuer(pem)
+            tokens.TokenIssuer(pem)
         assert "secret" not in str(caught.value)
         assert caught.value.__cause__ is None
 
@@ -407,7 +396,7 @@ def koblitz_jwk():
 )
 def test_what_is_no_key_set_is_refused(jwks):
     with pytest.raises(InvalidEncoding, match="Key Set"):
-        TokenVerifier(jwks, "gateway")
+        tokens.TokenVerifier(jwks, "gateway")
 
 
 def test_other_keys_in_the_set_verify_nothing(rsa_key):
@@ -436,7 +425,7 @@ def test_a_key_token_needs_a_key_id(key_id):
 
 @pytest.mark.parametrize("header", ["Bearer abc.def-_", "bearer abc.def-_", "BEARER   abc.def-_ "])
 def test_bearer(header):
-    assert bearer(header) == "abc.def-_"
+    assert tokens.bearer(header) == "abc.def-_"
 
 
 @pytest.mark.parametrize(
@@ -448,18 +437,20 @@ def test_bearer(header):
     ],
 )
 def test_not_a_bearer(header, code):
-    with pytest.raises(TokenError, match="Bearer <token>" if code == 756 else "MISSING") as caught:
-        bearer(header)
+    with pytest.raises(
+        tokens.TokenError, match="Bearer <token>" if code == 756 else "MISSING"
+    ) as caught:
+        tokens.bearer(header)
     assert caught.value.code == code
 
 
 def test_genuine_looks_at_the_signature_and_not_at_the_time():
     old = verifier("gateway", lambda: NOW + 1e6)
     assert old.verify_ignoring_times(TOKEN).username == "alice"
-    with pytest.raises(TokenError):
+    with pytest.raises(tokens.TokenError):
         old.verify_ignoring_times(TOKEN[:-4])
-    with pytest.raises(TokenError, match="longer"):
-        old.verify_ignoring_times("x" * (MAX_TOKEN_CHARS + 1))
+    with pytest.raises(tokens.TokenError, match="longer"):
+        old.verify_ignoring_times("x" * (tokens.MAX_TOKEN_CHARS + 1))
 
 
 def test_a_key_that_ends_verifies_nothing_from_then_on():
@@ -473,7 +464,7 @@ def test_a_key_that_ends_verifies_nothing_from_then_on():
     clock.now += 99
     verifying.verify(long)
     clock.now += 1
-    with pytest.raises(TokenError, match="JWT_EXPIRED"):
+    with pytest.raises(tokens.TokenError, match="JWT_EXPIRED"):
         verifying.verify(long)
     for end in ("soon", True, 1.5):
         jwks["keys"][0]["exp"] = end

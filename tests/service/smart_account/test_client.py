@@ -6,12 +6,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.chain.chain import ZERO_ADDRESS
-from mpcsim.service.smart_account.client.client import (
-    HttpTransport,
-    RequestRefused,
-    Sign,
-    SmartAccountClient,
-)
+from mpcsim.service.smart_account.client import client as clients
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.operation.fields import FIELDS, SIGNED
 
@@ -26,7 +21,7 @@ def new_owner(new_plain_owner):
 def done(flow):
     """The steps taken: number and endpoint, or the signing."""
     return [
-        (step.number, "sign" if isinstance(step.action, Sign) else step.action.endpoint)
+        (step.number, "sign" if isinstance(step.action, clients.Sign) else step.action.endpoint)
         for step in flow.steps
     ]
 
@@ -65,7 +60,7 @@ def test_every_fields_provenance_is_in_the_table(embedded, owner, sponsored, sep
 
 def test_signing_is_done_once_and_with_65_bytes(embedded, owner):
     flow = embedded.client.begin(owner.address, to=RECIPIENT, sponsored=True)
-    while not isinstance(flow.next()[1], Sign):
+    while not isinstance(flow.next()[1], clients.Sign):
         embedded.client.step(flow, owner.sign)
     assert str(flow.next()[1]) == f"owner signature over 0x{flow.message_hash.hex()}"
     with pytest.raises(UsageError, match="no answer is due"):
@@ -92,9 +87,9 @@ class Liar:
 
 def test_another_operations_digest_is_not_signed(embedded, owner):
     liar = Liar(embedded.client._transport, Endpoint.DIGEST, digest="0x" + "11" * 32)
-    flow = SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=True)
-    with pytest.raises(RequestRefused, match=r"0x1111.* is not this operation's, 0x"):
-        SmartAccountClient(liar).run(flow, owner.sign)
+    flow = clients.SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=True)
+    with pytest.raises(clients.RequestRefused, match=r"0x1111.* is not this operation's, 0x"):
+        clients.SmartAccountClient(liar).run(flow, owner.sign)
     assert flow.digest is None
     assert "signature" not in flow.fields
 
@@ -112,9 +107,9 @@ def test_another_operations_digest_is_not_signed(embedded, owner):
     ],
 )
 def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies):
-    client = SmartAccountClient(Liar(embedded.client._transport, endpoint, **lies))
+    client = clients.SmartAccountClient(Liar(embedded.client._transport, endpoint, **lies))
     flow = client.begin(owner.address, to=RECIPIENT, sponsored=True)
-    with pytest.raises(RequestRefused, match="the answer does not make sense") as refused:
+    with pytest.raises(clients.RequestRefused, match="the answer does not make sense") as refused:
         client.run(flow, owner.sign)
     assert refused.value.endpoint is endpoint
     assert refused.value.code is None
@@ -140,9 +135,9 @@ def test_a_lying_service_gets_nothing_signed_but_what_the_owner_wishes(
     """With the digest of what it has said: nothing but its own answers would show it."""
     embedded.fund(embedded.account(owner))
     liar = Liar(embedded.client._transport, endpoint, **lies)
-    flow = SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=sponsored)
-    with pytest.raises(RequestRefused, match=said):
-        SmartAccountClient(liar).run(flow, owner.sign)
+    flow = clients.SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=sponsored)
+    with pytest.raises(clients.RequestRefused, match=said):
+        clients.SmartAccountClient(liar).run(flow, owner.sign)
     assert not flow.fields.keys() & {"signature", *lies}
 
 
@@ -161,8 +156,8 @@ def test_an_answer_without_what_is_due_is_told_as_what_it_is(answer, code, said)
     http = httpx.Client(
         transport=httpx.MockTransport(lambda request: answer), base_url="http://gateway"
     )
-    client = SmartAccountClient(HttpTransport(http))
-    with pytest.raises(RequestRefused, match=said) as refused:
+    client = clients.SmartAccountClient(clients.HttpTransport(http))
+    with pytest.raises(clients.RequestRefused, match=said) as refused:
         client.step(client.begin(RECIPIENT, to=RECIPIENT), lambda message: b"")
     assert refused.value.code == code
 
@@ -178,7 +173,7 @@ def test_a_pending_receipt_is_asked_for_again(embedded, owner):
                 reply["status"] = next(answers)
             return reply
 
-    client = SmartAccountClient(
+    client = clients.SmartAccountClient(
         Slow(embedded.client._transport, Endpoint.RECEIPT), sleep=slept.append
     )
     flow = client.begin(owner.address, to=RECIPIENT, sponsored=True)

@@ -14,11 +14,7 @@ from mpcsim.service.smart_account import errors, setup
 from mpcsim.service.smart_account.chain import contracts, transactions
 from mpcsim.service.smart_account.chain.chain import Fees
 from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
-from mpcsim.service.smart_account.client.client import (
-    RequestRefused,
-    ServiceTransport,
-    SmartAccountClient,
-)
+from mpcsim.service.smart_account.client import client as clients
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.operation import gas
 from mpcsim.service.smart_account.operation.fields import FIELDS, GAS, SIGNED, supplied_by
@@ -253,7 +249,7 @@ def test_an_account_that_cannot_pay_is_refused(on, owner):
     flow = on.until_send(owner, to=on.stranger())
     account = flow.operation.sender
     before = on.state(account)
-    with pytest.raises(RequestRefused, match="AA21 didn't pay prefund"):
+    with pytest.raises(clients.RequestRefused, match="AA21 didn't pay prefund"):
         on.client.run(flow, owner.sign)
     assert on.state(account) == before
     assert on.chain.code(account) == b""
@@ -267,7 +263,7 @@ def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
     on.fund(account)
     flow = on.until_send(owner, to=on.stranger(), value=ETHER)
     before = on.state(account)
-    with pytest.raises(RequestRefused, match="call_data: the call reverts"):
+    with pytest.raises(clients.RequestRefused, match="call_data: the call reverts"):
         on.client.run(flow, owner.sign)
     assert on.state(account) == before
 
@@ -316,7 +312,7 @@ def test_a_sponsorship_expires(owner):
 
 def sponsored_by(service, owner):
     """A signed operation of ``owner``, sponsored by ``service``, as send takes it."""
-    client = SmartAccountClient(ServiceTransport(service))
+    client = clients.SmartAccountClient(clients.ServiceTransport(service))
     flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
     while "signature" not in flow.fields:
         client.step(flow, owner.sign)
