@@ -15,13 +15,7 @@ from mpcsim.service.gateway.links import links
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.statements import SealKeyStatement
-from tests.helpers.gateway import (
-    Client,
-    Clock,
-    Failed,
-    shares_of,
-    until,
-)
+from tests.helpers import gateway as service
 from tests.helpers.processes import PATIENCE_S
 
 
@@ -52,7 +46,7 @@ def strange(node):
 
 
 async def refused(making, text, party):
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(service.Failed) as failed:
         await making
     assert failed.value.status == 503
     assert failed.value.response.json() == {"error": text, "party": party}
@@ -64,7 +58,7 @@ async def test_a_stranger_at_the_start_is_refused_and_forgotten(
 ):
     """A gateway is started anew, and one MPC node says once that it is somebody else."""
 
-    clock = Clock()
+    clock = service.Clock()
 
     share, node = client.give_key("ed25519"), gateway.links[party].node
     true, (false, text) = node.hello(), strange(node)[kind]
@@ -80,7 +74,7 @@ async def test_a_stranger_at_the_start_is_refused_and_forgotten(
     node._boot._hello = true
     clock.now += 1
     await client.check_works(await client.recover("ed25519"))
-    bob = Client.of(gateway, "bob")
+    bob = service.Client.of(gateway, "bob")
     await bob.check_works(await bob.generate("ed25519"))
 
 
@@ -88,7 +82,7 @@ async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(
     party, gateway, client, share
 ):
     """One MPC node says once, to a REST node that asks, that it is somebody else."""
-    bob, node = Client.of(gateway, "bob"), gateway.links[party].node
+    bob, node = service.Client.of(gateway, "bob"), gateway.links[party].node
     theirs = bob.give_key("secp256k1")
     signing, messages = await bob.begun(theirs, party)
     session_id, new = await client.begin_recover("ed25519")
@@ -109,7 +103,7 @@ async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
     verb, monkeypatch, gateway, client
 ):
     monkeypatch.setattr(introduction_module, "START_WAIT_S", -1.0)
-    clock = Clock()
+    clock = service.Clock()
 
     share, node = client.give_key("ed25519"), gateway.links[OPERATOR].node
     node.store._database._writer.execute("UPDATE shares SET state = 'voted'")
@@ -132,22 +126,22 @@ async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
 
 
 async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client, ec_share):
-    before = shares_of(gateway)
+    before = service.shares_of(gateway)
     await client.post("sign", client.begin_sign(ec_share)[1])
     await client.begin_recover("secp256k1")
     nodes = [gateway.links[party].node for party in MPC_NODES]
     assert all(node.sessions for node in nodes)
-    assert shares_of(gateway) != before
-    await anew(gateway, Clock()).introduce()
+    assert service.shares_of(gateway) != before
+    await anew(gateway, service.Clock()).introduce()
     assert not any(node.sessions or node._sessions._exclusive for node in nodes)
-    assert shares_of(gateway) == before
+    assert service.shares_of(gateway) == before
 
 
 async def test_it_waits_until_both_can_be_reached_and_takes_place_once(
     caplog, gateway, client, ec_share
 ):
     caplog.set_level(logging.INFO, "mpcsim.service.gateway.introduction")
-    clock = Clock()
+    clock = service.Clock()
 
     introduction = anew(gateway, clock)
     for link in gateway.links.values():
@@ -201,7 +195,7 @@ async def test_an_mpc_node_that_hangs_is_asked_once_by_all_who_ask_who_it_is(
     assert (await client.request("GET", "/mpc/v1/nodes")).status_code == 504
     assert len(asked) == 1
     answer.set()
-    await until(lambda: link.last_hello)
+    await service.until(lambda: link.last_hello)
     monkeypatch.setattr(links, "HELLO_WAIT_S", PATIENCE_S)
     found = (await client.request("GET", "/mpc/v1/nodes")).json()
     assert (found["operator"]["boot"], len(asked)) == (bytes(BOOT_BYTES).hex(), 2)

@@ -6,12 +6,7 @@ import pytest
 
 from mpcsim.ids import CLIENT, OPERATOR, ROLES
 from mpcsim.service.rpc import wire
-from tests.helpers.gateway import (
-    Client,
-    Failed,
-    envelopes,
-    refusal,
-)
+from tests.helpers import gateway as service
 
 BUSY = (409, "a signing session for this key is in progress")
 
@@ -48,7 +43,7 @@ async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, clien
     done_already(gateway)
     party, messages = await client.begun(ec_share)
     for _ in range(3):
-        assert await refusal(client.sign(ec_share)) == BUSY
+        assert await service.refusal(client.sign(ec_share)) == BUSY
     await client.finished(ec_share, party, messages)
     await client.sign(ec_share)  # at once
     assert not gateway.gateway.sessions._sessions
@@ -72,7 +67,7 @@ async def asked(gateway, client, verb, party):
             case "recover":
                 await client.recover("ed25519")
             case "generate" | "standing":
-                await Client.of(gateway, "bob").generate("ed25519")
+                await service.Client.of(gateway, "bob").generate("ed25519")
             case _:
                 await client.sign(signing, signer=party)
 
@@ -86,7 +81,7 @@ async def test_an_answer_that_is_none_is_the_mpc_nodes_failure(
 ):
     asking = await asked(gateway, client, verb, party)
     lie(gateway, party, verb, lambda reply: garbage)
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(service.Failed) as failed:
         await asking()
     assert failed.value.status == 502
     assert failed.value.response.json() == {
@@ -105,7 +100,7 @@ def forged(**header):
         answer = wire.Answer.from_bytes(reply)
         mail = [
             replace(envelope, **(header or {"receiver": envelope.sender})).encode()
-            for envelope in envelopes(answer.messages)
+            for envelope in service.envelopes(answer.messages)
         ]
         return replace(answer, messages=tuple(mail)).to_bytes()
 
@@ -137,7 +132,7 @@ def no_envelope(reply):
 async def test_mail_that_no_mpc_node_sends_is_its_failure(verb, change, party, gateway, client):
     asking = await asked(gateway, client, verb, party)
     lie(gateway, party, verb, change)
-    assert await refusal(asking()) == (
+    assert await service.refusal(asking()) == (
         502,
         f"the {ROLES[party]}'s MPC node answers something else than it was asked",
     )

@@ -8,12 +8,7 @@ import pytest
 
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.gateway.links.links import Link
-from tests.helpers.gateway import (
-    Client,
-    refusal,
-    reopen,
-    shares_of,
-)
+from tests.helpers import gateway as service
 from tests.helpers.tiers import fast_few
 
 
@@ -23,7 +18,7 @@ async def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activat
     old = client.give_key("secp256k1")
     party, messages = await client.begun(old)
     await miss_activate(monkeypatch, gateway, 2, client.recover("secp256k1"))
-    assert (await refusal(client.exchange(party.session_id, messages)))[0] == 410
+    assert (await service.refusal(client.exchange(party.session_id, messages)))[0] == 410
     assert party.outcome is None
 
 
@@ -42,7 +37,7 @@ async def miss_activate(monkeypatch, gateway, party, work):
     result = await work
     monkeypatch.undo()
     gateway.links[party].down = False
-    states = [state for _, _, _, state, _ in shares_of(gateway)[party]]
+    states = [state for _, _, _, state, _ in service.shares_of(gateway)[party]]
     assert "voted" in states, "it has missed it"
     return result
 
@@ -80,14 +75,14 @@ async def test_a_node_that_missed_the_activation_catches_up(
     if old:
         await client.check_retired(old)
     await heal(gateway, client, share)
-    for rows in shares_of(gateway).values():
+    for rows in service.shares_of(gateway).values():
         assert [state for _, _, _, state, _ in rows] == ["active"]
 
 
 def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, monkeypatch, caplog):
     async def make():
-        with closing(reopen(tmp_path)) as gateway:
-            client, bob = Client.of(gateway), Client.of(gateway, "bob")
+        with closing(service.reopen(tmp_path)) as gateway:
+            client, bob = service.Client.of(gateway), service.Client.of(gateway, "bob")
             share = bob.give_key("ed25519")
             await miss_activate(monkeypatch, gateway, 2, client.generate("ed25519"))
             with gateway.links[2].node.store._database.transaction() as cursor:
@@ -95,8 +90,8 @@ def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, mon
             return share
 
     async def use(share):
-        with closing(reopen(tmp_path)) as gateway:
-            await Client.of(gateway, "bob").check_works(share)
+        with closing(service.reopen(tmp_path)) as gateway:
+            await service.Client.of(gateway, "bob").check_works(share)
 
     share = asyncio.run(make())
     asyncio.run(use(share))

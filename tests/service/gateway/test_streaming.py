@@ -22,15 +22,7 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import AsgiTransport, ConnectionLost, HttpTransport
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
-from tests.helpers.gateway import (
-    MESSAGE,
-    Client,
-    Failed,
-    check_signature,
-    feed,
-    open_with,
-    proof,
-)
+from tests.helpers import gateway as service
 from tests.node.harness import PLACES, running
 
 pytestmark = pytest.mark.options(forwarding="stream")
@@ -163,7 +155,7 @@ class Signing:
 
     def finish(self, mail):
         """The client has what completes the signature."""
-        feed(self.party, wire.MessageBatch.from_bytes(mail).messages)
+        service.feed(self.party, wire.MessageBatch.from_bytes(mail).messages)
         assert isinstance(self.party.outcome, Done)
 
 
@@ -176,7 +168,7 @@ async def signing(gateway, client):
     party, messages = await client.begun(share)
     yield Signing(port, party, wire.Exchange(party.session_id, messages))
     if isinstance(party.outcome, Done):
-        check_signature(share, MESSAGE, party.outcome.result)
+        service.check_signature(share, service.MESSAGE, party.outcome.result)
     gateway.links[OPERATOR].port = InProcess(port.node)
     port.go_on.set()
     await client.sign(share)
@@ -192,7 +184,7 @@ async def in_two(data, at, event=None):
 
 async def post(client, data, content, size=None):
     """Send a body in the pieces of ``content``."""
-    headers = {"Content-Type": wire.MEDIA_TYPE, **proof("exchange", data)}
+    headers = {"Content-Type": wire.MEDIA_TYPE, **service.proof("exchange", data)}
     if size is not None:
         headers["Content-Length"] = str(size)
     return await client.request("POST", "/mpc/v1/exchange", content=content, headers=headers)
@@ -254,7 +246,7 @@ async def broken(gateway, client, data):
     transport, shown = AsgiTransport(gateway.app), {"token": client.token, "body": data}
     with pytest.raises(ConnectionLost):
         await transport.request(
-            "POST", "/mpc/v1/exchange", headers=proof("exchange", data), **shown
+            "POST", "/mpc/v1/exchange", headers=service.proof("exchange", data), **shown
         )
 
 
@@ -349,7 +341,7 @@ async def test_an_answer_that_begins_wrong_is_told(client, signing):
         return b"\1\7nonsense" if verb == "exchange" else answer
 
     signing.port.handle = nonsense
-    with pytest.raises(Failed, match="answers something else than it was asked"):
+    with pytest.raises(service.Failed, match="answers something else than it was asked"):
         await client.ask("exchange", signing.body)
 
 
@@ -361,7 +353,7 @@ def test_over_sockets_the_bytes_stream_too():
     the client still writes."""
 
     async def signature(address):
-        client = Client.of(gateway)
+        client = service.Client.of(gateway)
         share = client.give_key("secp256k1")
         party, messages = await client.begun(share)
         data = wire.Exchange(party.session_id, messages).to_bytes()
@@ -374,11 +366,11 @@ def test_over_sockets_the_bytes_stream_too():
         async with httpx.AsyncClient(base_url=address) as client.http:
             reply = await post(client, data, body(), len(data))
         assert (reply.status_code, sum(bodies)) == (200, len(data))
-        feed(party, wire.MessageBatch.from_bytes(reply.content).messages)
-        check_signature(share, MESSAGE, party.outcome.result)
+        service.feed(party, wire.MessageBatch.from_bytes(reply.content).messages)
+        service.check_signature(share, service.MESSAGE, party.outcome.result)
 
     started, bodies = threading.Event(), []
-    with closing(open_with(forwarding="stream")) as gateway:
+    with closing(service.open_with(forwarding="stream")) as gateway:
         node_app = create_app(gateway.links[OPERATOR].node)
 
         async def watching(scope, receive, send):
@@ -415,7 +407,7 @@ def test_no_such_forwarding():
 @pytest.mark.parametrize("of_network", ["store", "stream"])
 def test_what_the_gateway_was_told_comes_before_what_the_network_has(given, of_network):
     network = Network.star().with_connection(forwarding=of_network)
-    with closing(open_with(network=network, forwarding=given)) as gateway:
+    with closing(service.open_with(network=network, forwarding=given)) as gateway:
         assert gateway.gateway.can_stream("exchange") is ((given or of_network) == "stream")
         assert not gateway.gateway.can_stream("sign")
         gateway.network.change()

@@ -18,15 +18,7 @@ from mpcsim.service.rpc import suspension_notices, wire
 from mpcsim.service.rpc.statements import SignedRecord, SuspensionReceipt, is_signed_by
 from mpcsim.service.rpc.suspension_notices import notice_digest
 from mpcsim.service.web.user_limits import TokenBucket
-from tests.helpers.gateway import (
-    Client,
-    delivered,
-    refusal,
-    reopen,
-    set_down,
-    shares_of,
-    until,
-)
+from tests.helpers import gateway as service
 
 SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 OFTEN = 20
@@ -44,7 +36,7 @@ def soon(monkeypatch):
 
 def at_the_nodes(gateway):
     """Why the only key is suspended, by MPC node; None where it is not."""
-    return {party: rows[0][-1] for party, rows in shares_of(gateway).items()}
+    return {party: rows[0][-1] for party, rows in service.shares_of(gateway).items()}
 
 
 async def refused(client, share):
@@ -53,7 +45,7 @@ async def refused(client, share):
     requests = [("open", wire.OpenVault(share.record.epoch, bytes(32), halves, {}))]
     requests += [("sign", client.begin_sign(share, signer=signer)[1]) for signer in MPC_NODES]
     for verb, request in requests:
-        assert await refusal(client.ask(verb, request)) == (409, SUSPENDED), verb
+        assert await service.refusal(client.ask(verb, request)) == (409, SUSPENDED), verb
 
 
 async def heals(client, share):
@@ -65,11 +57,11 @@ async def heals(client, share):
 
 @pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
 async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
+    with closing(service.reopen(tmp_path)) as gateway:
+        client = service.Client.of(gateway)
         share = client.give_key(curve)
         body = await client.suspension(share)
-        set_down(gateway, True)
+        service.set_down(gateway, True)
         headers = {"Content-Type": wire.MEDIA_TYPE}
         for _ in range(2):  # the answer may have been lost
             path = wire.PREFIX + "suspend"
@@ -77,11 +69,11 @@ async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve)
             assert (said.status_code, said.content) == (204, b"")
         await refused(client, share)
         assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
-        set_down(gateway, False)
-        await delivered(gateway)
+        service.set_down(gateway, False)
+        await service.delivered(gateway)
         assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
+    with closing(service.reopen(tmp_path)) as gateway:
+        client = service.Client.of(gateway)
         rows = gateway.gateway.registry._database.rows(
             "SELECT party, opened, length(signature) FROM suspensions ORDER BY party"
         )
@@ -104,7 +96,7 @@ async def test_few_wait_until_an_mpc_node_has_been_asked(monkeypatch, gateway, c
     suspend = gateway.gateway.suspend
     first = [asyncio.create_task(suspend(data)) for _ in range(suspensions.MAX_OF_KEY)]
     waiting = gateway.gateway.suspensions._waiting
-    await until(lambda: waiting.total() == len(first))
+    await service.until(lambda: waiting.total() == len(first))
     assert await suspend(data) == b""
     assert not any(each.done() for each in first)
     go_on.set()
@@ -117,14 +109,14 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client, shar
     body = await client.suspension(share)
     gateway.links[down].down = True
     await client.ask("suspend", body)
-    await until(lambda: at_the_nodes(gateway)[5 - down])
+    await service.until(lambda: at_the_nodes(gateway)[5 - down])
     assert at_the_nodes(gateway)[down] is None
-    await until(
+    await service.until(
         lambda: gateway.gateway.suspensions.undelivered_count == 1
     )  # it is written down, too
     await refused(client, share)
     gateway.links[down].down = False
-    await delivered(gateway)
+    await service.delivered(gateway)
     assert gateway.gateway.suspensions.undelivered_count == 0
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await refused(client, share)
@@ -148,7 +140,7 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
         assert gateway.gateway.registry.suspension_notices() == []
     if again:
         await client.ask("suspend", body)
-    await delivered(gateway)
+    await service.delivered(gateway)
     assert len(gateway.gateway.registry.suspension_notices()) == len(MPC_NODES)
     assert await state(gateway) == [None]
     await refused(client, ec_share)
@@ -157,7 +149,7 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
 async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client, share):
     for _ in range(3):
         await client.ask("suspend", await client.suspension(share))
-        await delivered(gateway)
+        await service.delivered(gateway)
         kept = {notice.at.key_id for notice in gateway.gateway.registry.suspension_notices()}
         assert kept == {share.record.epoch}
         await refused(client, share)
@@ -183,7 +175,7 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
         await client.ask("suspend", body)
         await heals(client, share)
         gate.set()
-        await delivered(gateway)
+        await service.delivered(gateway)
     finally:
         suspensions.Suspensions._deliver_notice = tell
     assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
@@ -232,7 +224,7 @@ def other(data):
 )
 async def test_who_had_no_session_suspends_nothing(change, status, gateway, client):
     share, ed = [client.give_key(curve) for curve in ("secp256k1", "ed25519")]
-    mallory = Client.of(gateway, "mallory")
+    mallory = service.Client.of(gateway, "mallory")
     body = await client.suspension(share)
     tags = {
         "session": await client.suspension(share, culprit=INSTITUTION),
@@ -273,13 +265,13 @@ def sealed(body, share, **changed):
 )
 async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, client):
     """Whoever has a stolen token has a tag, too."""
-    share, bob = client.give_key("secp256k1"), Client.of(gateway, "bob")
+    share, bob = client.give_key("secp256k1"), service.Client.of(gateway, "bob")
     theirs = bob.give_key("ed25519")
     body = await client.suspension(share)
     forged = replace(body, notices=forge(body, share, theirs))
     await client.ask("suspend", forged)
-    await delivered(gateway)
-    assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
+    await service.delivered(gateway)
+    assert all(why is None for rows in service.shares_of(gateway).values() for *_, why in rows)
     assert gateway.gateway.registry.suspension_notices() == []
     await client.check_works(share)
     assert caplog.messages[-1].endswith("no longer suspended: no holder of a share asked for it")
@@ -287,16 +279,16 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
 
 @pytest.mark.parametrize("opens", MPC_NODES)
 async def test_what_opens_at_one_node_stays(tmp_path, opens):
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
+    with closing(service.reopen(tmp_path)) as gateway:
+        client = service.Client.of(gateway)
         share = client.give_key("ed25519")
         body = await client.suspension(share)
         notices = {**body.notices, 5 - opens: bytes(40)}
         await client.ask("suspend", replace(body, notices=notices))
-        await delivered(gateway)
+        await service.delivered(gateway)
         assert at_the_nodes(gateway) == {opens: CAUGHT, 5 - opens: None}
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
+    with closing(service.reopen(tmp_path)) as gateway:
+        client = service.Client.of(gateway)
         await refused(client, share)
         await heals(client, share)
 
@@ -317,7 +309,7 @@ async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway
     monkeypatch.setattr(node, "handle", handle)
     garbage = replace(body, notices={**body.notices, INSTITUTION: b"?"})
     await client.ask("suspend", garbage)
-    await delivered(gateway)
+    await service.delivered(gateway)
     assert len(forged) == 3
     await refused(client, ec_share)
     at, notice = body.occasion, body.notices[OPERATOR]
@@ -376,19 +368,19 @@ async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhi
     share, other = [client.give_key(curve) for curve in ("secp256k1", "ed25519")]
     body = await client.suspension(share)
     (forged,) = await occasions(gateway, client, other, 1)
-    set_down(gateway, True)
+    service.set_down(gateway, True)
     await client.ask("suspend", forged)
     with slow(gateway) as (begun, go_on):
         asking = asyncio.create_task(client.ask("suspend", body))
         await asyncio.to_thread(begun.wait)
-        set_down(gateway, False)
+        service.set_down(gateway, False)
         written = gateway.gateway.registry.suspension_notices
-        await until(lambda: all(notice.opened == 0 for notice in written()))
+        await service.until(lambda: all(notice.opened == 0 for notice in written()))
         await refused(client, share)
         assert written(), "the other one is to be lifted, and waits for its turn to write"
         go_on.set()
         await asking
-    await delivered(gateway)
+    await service.delivered(gateway)
     await refused(client, share)
     await client.check_works(other)
 
@@ -405,7 +397,7 @@ async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client, 
             await asking
     assert len(gateway.gateway.registry.suspension_notices()) == len(MPC_NODES)
     await refused(client, ec_share)
-    await delivered(gateway)
+    await service.delivered(gateway)
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
 
 
@@ -414,7 +406,7 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
 ):
     """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
     genuine = await client.suspension(share)
-    set_down(gateway, True)
+    service.set_down(gateway, True)
     found = []
     for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
         response = await client.post("suspend", body)
@@ -424,12 +416,12 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     assert response.headers["Retry-After"].isdigit()
     assert len(gateway.gateway.registry.suspension_notices()) == 2 * suspensions.MAX_OF_KEY
     assert (await client.post("suspend", genuine)).status_code == 503
-    set_down(gateway, False)
-    await delivered(gateway)
+    service.set_down(gateway, False)
+    await service.delivered(gateway)
     assert gateway.gateway.registry.suspension_notices() == []
     await refused(client, share)  # for the genuine one's sake
     await client.ask("suspend", genuine)  # which is asked for again
-    await delivered(gateway)
+    await service.delivered(gateway)
     await refused(client, share)
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await heals(client, share)
@@ -442,7 +434,7 @@ async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(
     found = []
     for body in await occasions(gateway, client, share, OFTEN + 2):
         found.append((await client.post("suspend", body)).status_code)
-        await delivered(gateway)
+        await service.delivered(gateway)
     assert found == [204] * OFTEN + [503] * 2
     await refused(client, share)
 
@@ -459,12 +451,12 @@ async def test_a_tag_outlives_the_token_by_some_days(
 async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client, share):
     more = await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5)
     await client.ask("suspend", await client.suspension(share))
-    await delivered(gateway)
-    set_down(gateway, True)
+    await service.delivered(gateway)
+    service.set_down(gateway, True)
     for body in more:
         await client.ask("suspend", body)
     assert len(gateway.gateway.registry.suspension_notices()) == 2 * suspensions.MAX_OF_KEY
-    set_down(gateway, False)
-    await delivered(gateway)
+    service.set_down(gateway, False)
+    await service.delivered(gateway)
     await refused(client, share)
     await heals(client, share)

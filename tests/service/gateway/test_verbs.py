@@ -10,18 +10,7 @@ from mpcsim.service.rpc import session_keys, wire
 from mpcsim.service.rpc.activation_messages import GetActivationState
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.vault import EncryptedShare, ReplyKey, SecretStore, open_share
-from tests.helpers.gateway import (
-    CURVES,
-    MESSAGE,
-    NO_PROOF,
-    SEALED,
-    SESSIONS,
-    Client,
-    envelopes,
-    fresh_session,
-    seal,
-    seal_keys,
-)
+from tests.helpers import gateway as service
 
 SID = bytes(32)
 EPOCH = bytes(32)
@@ -38,9 +27,9 @@ async def refused(client, verb, body, status, error):
 
 
 async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
-    other, share = [client.give_key(curve) for curve in CURVES]
+    other, share = [client.give_key(curve) for curve in service.CURVES]
     user_id = await client.user_id()
-    sealed, text = seal(gateway, user_id, share)
+    sealed, text = service.seal(gateway, user_id, share)
     sealed, store = EncryptedShare.from_text(sealed), SecretStore.from_text(text)
     reply_key = ReplyKey(SystemRng())
     epoch = share.record.epoch
@@ -48,14 +37,16 @@ async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
     request = client.opening(share, store.halves, reply_key.public)
     reply = await client.ask("open", request)
     assert client.requests.count("open") == 1
-    with reply_key.combine(wire.VaultOpened.from_bytes(reply).halves, seal_keys(gateway)) as key:
-        assert bytes(open_share(sealed, store, key, user_id)) == SEALED
+    with reply_key.combine(
+        wire.VaultOpened.from_bytes(reply).halves, service.seal_keys(gateway)
+    ) as key:
+        assert bytes(open_share(sealed, store, key, user_id)) == service.SEALED
 
     bad = 400, "Invalid secret_store"
     half = store.halves[OPERATOR]
     swapped = {OPERATOR: store.halves[INSTITUTION], INSTITUTION: half}
     damaged = {**store.halves, OPERATOR: half[:-1] + bytes([half[-1] ^ 1])}
-    foreign = SecretStore.from_text(seal(gateway, "0" * 32, share)[1]).halves
+    foreign = SecretStore.from_text(service.seal(gateway, "0" * 32, share)[1]).halves
     for key_id, halves, answer in [
         (epoch, swapped, bad),
         (epoch, damaged, bad),
@@ -68,7 +59,7 @@ async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
         of = other if key_id == other.record.epoch else share
         body = replace(client.opening(of, halves), key_id=key_id)
         await refused(client, "open", body, *answer)
-    mallory = Client.of(gateway, "mallory")
+    mallory = service.Client.of(gateway, "mallory")
     await refused(mallory, "open", request, *NO_KEY)
     await client.recover("ed25519")
     await refused(client, "open", request, *NO_KEY)
@@ -97,7 +88,7 @@ async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gate
 @pytest.mark.parametrize(
     ("verb", "body", "status", "error"),
     [
-        ("sign", wire.Sign(SID, EPOCH, 2, MESSAGE, (), (), NO_PROOF), *NO_KEY),
+        ("sign", wire.Sign(SID, EPOCH, 2, service.MESSAGE, (), (), service.NO_PROOF), *NO_KEY),
         ("open", wire.OpenVault(EPOCH, SID, {}, {}), *NO_KEY),
         ("exchange", wire.Exchange(SID, ()), *NO_SESSION),
         ("activate", wire.Activate(SID, EPOCH), *NO_SESSION),
@@ -146,7 +137,7 @@ async def test_the_key_that_is_activated_must_be_the_sessions_own(client):
 
 
 async def test_what_is_not_made_cannot_be_activated(gateway, client, share):
-    session_id = fresh_session()
+    session_id = service.fresh_session()
     await client.ask("recover", wire.Recover(session_id, "ed25519"))
     response = await client.post("activate", wire.Activate(session_id, share.record.epoch))
     assert response.status_code == 409
@@ -165,7 +156,7 @@ async def test_a_signing_session_activates_nothing(gateway, client, ec_share):
 
 
 async def test_another_users_session_cannot_be_told_from_none(gateway, client, ec_share):
-    mallory = Client.of(gateway, "mallory")
+    mallory = service.Client.of(gateway, "mallory")
     session_id, made = await client.begin_generate("ed25519")
     await refused(mallory, "exchange", wire.Exchange(session_id, ()), *NO_SESSION)
     body = wire.Activate(session_id, made.record.epoch)
@@ -188,7 +179,7 @@ async def test_a_token_alone_does_not_enter_a_session_that_is_open(
     activate = wire.Activate(making, made.record.epoch).to_bytes()
     other = SessionKey()
     for verb, body in (("exchange", exchange), ("activate", activate)):
-        key = SESSIONS[body[:32]]
+        key = service.SESSIONS[body[:32]]
         for header in (
             None,
             "",
@@ -209,11 +200,11 @@ async def test_a_token_alone_does_not_enter_a_session_that_is_open(
 async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gateway, client):
     making, made = await client.begin_generate("ed25519")
     user_id, body = await client.user_id(), wire.Activate(making, made.record.epoch).to_bytes()
-    for stolen in (None, "00" * 64, SESSIONS[making].proof("exchange", body)):
+    for stolen in (None, "00" * 64, service.SESSIONS[making].proof("exchange", body)):
         await gateway.gateway.cancel_session(user_id, "activate", body, stolen)
     assert len(gateway.gateway.sessions.open_sessions) == 1
     await gateway.gateway.cancel_session(
-        user_id, "activate", body, SESSIONS[making].proof("activate", body)
+        user_id, "activate", body, service.SESSIONS[making].proof("activate", body)
     )
     assert len(gateway.gateway.sessions.open_sessions) == 0
 
@@ -233,7 +224,7 @@ async def test_envelopes_are_from_the_client_to_those_who_take_part(
     header, error, gateway, client, share
 ):
     _, request = client.begin_sign(share)
-    (envelope,) = envelopes(request.messages)
+    (envelope,) = service.envelopes(request.messages)
     forged = replace(envelope, **header).encode()
     await refused(client, "sign", replace(request, messages=(forged,)), 400, error)
     await client.check_works(share)  # no turn is left behind

@@ -11,15 +11,7 @@ from mpcsim.service import vault
 from mpcsim.service.mpc_node import boot
 from mpcsim.service.mpc_node.verbs import signing as signing_verbs
 from mpcsim.service.rpc import wire
-from tests.helpers.gateway import (
-    CURVES,
-    Client,
-    envelopes,
-    feed,
-    seal,
-    sends,
-    shares_of,
-)
+from tests.helpers import gateway as service
 
 OTHERS = {
     "verb": "exchange",
@@ -55,7 +47,7 @@ def refused(monkeypatch):
     has changed."""
 
     async def refused(gateway, client, verb, body, status=400, *, party=OPERATOR):
-        before = shares_of(gateway)
+        before = service.shares_of(gateway)
         with monkeypatch.context() as patched:
             patched.setattr(signing_verbs, "signer", lambda *_, **__: pytest.fail("begun"))
             for link in gateway.links.values():
@@ -73,7 +65,7 @@ def refused(monkeypatch):
             assert error == (
                 f"the {ROLES[party]} takes this for no request of whoever holds the client's share"
             )
-        assert shares_of(gateway) == before
+        assert service.shares_of(gateway) == before
         assert all(why is None for rows in before.values() for *_, why in rows)
         assert not any(link.node._sessions for link in gateway.links.values())
         assert not gateway.gateway.sessions._sessions
@@ -122,8 +114,8 @@ async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
     gateway, client, share, refused, curve
 ):
     """Everything that a request to sign has in it, with the client's own proof."""
-    other = await Client.of(gateway, "bob").generate(curve)
-    mine = client.give_key(next(c for c in CURVES if c != curve))
+    other = await service.Client.of(gateway, "bob").generate(curve)
+    mine = client.give_key(next(c for c in service.CURVES if c != curve))
     _, twin = client.begin_sign(share)
     for change in [
         {"message": bytes(32)},
@@ -153,7 +145,7 @@ async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients
     gateway, client, share, refused, curve
 ):
     party, request = client.begin_sign(share)
-    (good,) = envelopes(request.messages)
+    (good,) = service.envelopes(request.messages)
     forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
     plain = replace(good, sealed=False).encode()
     for messages in [
@@ -165,9 +157,9 @@ async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients
         await refused(gateway, client, "sign", replace(request, messages=messages))
     # what is lost on the way, or arrives twice, is no forgery
     reply = await client.ask("sign", replace(request, messages=request.messages * 2))
-    outputs = feed(party, wire.SignReply.from_bytes(reply).messages)
+    outputs = service.feed(party, wire.SignReply.from_bytes(reply).messages)
     if curve == "secp256k1":
-        feed(party, await client.exchange(request.session_id, sends(outputs)))
+        service.feed(party, await client.exchange(request.session_id, service.sends(outputs)))
     assert party.outcome.result
     _, request = client.begin_sign(share)
     await client.ask("sign", replace(request, messages=()))
@@ -176,7 +168,7 @@ async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients
 
 async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, share, refused):
     user_id = await client.user_id()
-    sealed, text = seal(gateway, user_id, share)
+    sealed, text = service.seal(gateway, user_id, share)
     store, asked = vault.SecretStore.from_text(text), vault.ReplyKey(SystemRng())
     honest = client.opening(share, store.halves, asked.public)
     own = vault.ReplyKey(SystemRng())
@@ -203,8 +195,8 @@ async def test_what_a_client_has_said_is_not_said_again(monkeypatch, gateway, cl
     monkeypatch.setattr(boot, "MAX_BEGUN_SESSIONS", 4)
     party, request = client.begin_sign(ec_share)
     reply = wire.SignReply.from_bytes(await client.ask("sign", request))
-    said = sends(feed(party, reply.messages))
-    feed(party, await client.exchange(request.session_id, said))
+    said = service.sends(service.feed(party, reply.messages))
+    service.feed(party, await client.exchange(request.session_id, said))
     assert party.outcome.result
     for _ in range(3):  # with the fourth session its boot is none of the last two
         response = await client.post("sign", request)
@@ -214,4 +206,4 @@ async def test_what_a_client_has_said_is_not_said_again(monkeypatch, gateway, cl
     response = await client.post("sign", request)
     assert response.status_code == 412
     await client.check_works(ec_share)
-    assert not any(why for rows in shares_of(gateway).values() for *_, why in rows)
+    assert not any(why for rows in service.shares_of(gateway).values() for *_, why in rows)

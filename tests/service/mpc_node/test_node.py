@@ -25,19 +25,7 @@ from mpcsim.service.rpc.activation_messages import AbortEpoch, AbortEpochReply
 from mpcsim.service.rpc.statements import Abort, SignedRecord
 from mpcsim.service.storage.database import StoreFailed, StoreProblem
 from mpcsim.service.storage.expiry import periodic_expiry
-from tests.helpers.gateway import (
-    MESSAGE,
-    NO_PROOF,
-    Client,
-    Failed,
-    ask_node,
-    check_signature,
-    feed,
-    open_with,
-    refusal,
-    sends,
-    shares_of,
-)
+from tests.helpers import gateway as service
 from tests.helpers.tiers import fast_few
 from tests.service.operations.test_grants import everything, seen
 
@@ -45,7 +33,7 @@ from tests.service.operations.test_grants import everything, seen
 def status(link, verb, user_id, body):
     """Status of what an MPC node answers; no gateway looks at the request first."""
     with pytest.raises(Refused) as refused:
-        ask_node(link, verb, user_id, body)
+        service.ask_node(link, verb, user_id, body)
     return refused.value.status
 
 
@@ -56,20 +44,22 @@ async def test_the_node_itself_allows_one_signing_session_a_key(gateway, client,
     """Whatever the gateway does."""
     link, user_id = gateway.links[OPERATOR], await client.user_id()
     party, request = client.begin_sign(ec_share)
-    answer = wire.Answer.from_bytes(ask_node(link, "sign", user_id, request))
+    answer = wire.Answer.from_bytes(service.ask_node(link, "sign", user_id, request))
     assert status(link, "sign", user_id, client.begin_sign(ec_share)[1]) == 409
-    outputs = feed(party, answer.messages)
-    body = wire.Exchange(party.session_id, sends(outputs))
-    reply = ask_node(link, "exchange", user_id, body, ec_share.record.epoch)
-    feed(party, wire.Answer.from_bytes(reply).messages)
-    check_signature(ec_share, MESSAGE, party.outcome.result)
+    outputs = service.feed(party, answer.messages)
+    body = wire.Exchange(party.session_id, service.sends(outputs))
+    reply = service.ask_node(link, "exchange", user_id, body, ec_share.record.epoch)
+    service.feed(party, wire.Answer.from_bytes(reply).messages)
+    service.check_signature(ec_share, service.MESSAGE, party.outcome.result)
     await client.check_works(ec_share)
 
 
 async def test_a_malformed_message_leaves_no_lock_at_the_node(gateway, client):
     share = await client.generate("ed25519")
     link, user_id = gateway.links[OPERATOR], await client.user_id()
-    body = wire.Sign(os.urandom(32), share.record.epoch, 2, MESSAGE, (b"?",), (), NO_PROOF)
+    body = wire.Sign(
+        os.urandom(32), share.record.epoch, 2, service.MESSAGE, (b"?",), (), service.NO_PROOF
+    )
     assert status(link, "sign", user_id, client.proven(share, body)) == 400
     await client.check_works(share)
 
@@ -77,7 +67,7 @@ async def test_a_malformed_message_leaves_no_lock_at_the_node(gateway, client):
 async def test_a_session_that_has_made_nothing_votes_for_nothing(gateway, client):
     link, user_id = gateway.links[OPERATOR], await client.user_id()
     session_id = os.urandom(32)
-    ask_node(link, "generate", user_id, wire.Generate(session_id, "ed25519", ()))
+    service.ask_node(link, "generate", user_id, wire.Generate(session_id, "ed25519", ()))
     assert status(link, "vote", user_id, wire.Activate(session_id, bytes(32))) == 409
 
 
@@ -102,7 +92,7 @@ async def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(
     link.node._shares.usable_share = usable
     vote, request = wire.Activate(session_id, made.record.epoch), client.begin_sign(ec_share)[1]
     threads = [
-        threading.Thread(target=ask_node, args=(link, verb, user_id, body), daemon=True)
+        threading.Thread(target=service.ask_node, args=(link, verb, user_id, body), daemon=True)
         for verb, body in [("vote", vote), ("sign", request)]
     ]
     threads[0].start()
@@ -121,17 +111,17 @@ async def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(
     old = await client.generate("ed25519")
     begun = await client.begin_recover("ed25519")
     party, request = client.begin_sign(old)
-    ask_node(link, "sign", user_id, request)
+    service.ask_node(link, "sign", user_id, request)
     database = link.node.store._database
     trouble = StoreFailed("operator.sqlite", StoreProblem.LOCKED)
     with monkeypatch.context() as patch:
         patch.setattr(database, "forget", lambda: (_ for _ in ()).throw(trouble))
         await client.activate(*begun)
     record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
-    ask_node(link, "activate", user_id, record)
+    service.ask_node(link, "activate", user_id, record)
     body = wire.Exchange(party.session_id, ())
     with pytest.raises(Refused, match="no such session"):
-        ask_node(link, "exchange", user_id, body, old.record.epoch)
+        service.ask_node(link, "exchange", user_id, body, old.record.epoch)
     assert not link.node._sessions
     assert not any(share.record == old.record for _, share in link.node._shares._decoded.values())
     await client.check_works(begun[1])
@@ -142,8 +132,8 @@ def test_a_node_is_swept_by_time(tmp_path):
 
     async def work():
         now = [0.0]
-        with closing(open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
-            await Client.of(gateway).begin_generate("ed25519")
+        with closing(service.open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
+            await service.Client.of(gateway).begin_generate("ed25519")
             threads = {thread.name for thread in threading.enumerate()}
             assert threads >= {f"sweeping {who}" for who in ("gateway", "operator", "institution")}
             node, swept = gateway.links[OPERATOR].node, threading.Semaphore(0)
@@ -164,7 +154,7 @@ def test_a_node_is_swept_by_time(tmp_path):
                 assert holds_at(61) == 0
             assert len(gateway.links[INSTITUTION].node.store.share_inventory("", 9)) == 1
         with closing(open_gateway(tmp_path)) as gateway:
-            assert not any(shares_of(gateway).values())
+            assert not any(service.shares_of(gateway).values())
 
     asyncio.run(work())
 
@@ -201,7 +191,7 @@ async def test_whatever_the_gateway_says_is_answered_or_refused(gateway, client,
 async def test_sessions_are_bounded(monkeypatch, gateway, client):
     monkeypatch.setattr(table, "MAX_SESSIONS", 2)
     for name in ("bob", "carol"):
-        await Client.of(gateway, name).begin_generate("ed25519")
+        await service.Client.of(gateway, name).begin_generate("ed25519")
     response = await client.post("generate", wire.Generate(bytes(32), "ed25519", ()))
     assert response.status_code == 409
     assert response.json() == {"error": "too many sessions are open"}
@@ -218,7 +208,7 @@ async def test_nothing_is_revealed_in_a_session_that_is_off(gateway, client):
         original(session)
 
     node._runner._record_epoch = enter
-    assert (await refusal(client.begin_generate("ed25519")))[0] == 410
+    assert (await service.refusal(client.begin_generate("ed25519")))[0] == 410
     node._runner._record_epoch = original
     await client.check_consistent("ed25519")
 
@@ -234,7 +224,7 @@ async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
         original(session, output)
 
     node._runner._store_output = note
-    assert (await refusal(client.begin_generate("ed25519")))[0] == 410
+    assert (await service.refusal(client.begin_generate("ed25519")))[0] == 410
     node._runner._store_output = original
     assert node.store.share_inventory("", 10) == []
     await client.check_consistent("ed25519")
@@ -250,7 +240,9 @@ async def test_a_session_whose_epoch_is_aborted_is_off_though_it_has_made_nothin
     assert (session.epoch, session.made) == (made.key_id, None)
     abort = Abort(user_id, "ed25519", bytes.fromhex(made.key_id))
     vote = other._voting.vote(made.key_id)
-    reply = ask_node(gateway.links[node.me], "abort", user_id, AbortEpoch(abort, vote), abort.epoch)
+    reply = service.ask_node(
+        gateway.links[node.me], "abort", user_id, AbortEpoch(abort, vote), abort.epoch
+    )
     assert AbortEpochReply.from_bytes(reply).signature is not None
     assert node.sessions == 0
 
@@ -311,7 +303,7 @@ def test_a_folder_that_cannot_be_used_is_said_to_be_so(tmp_path, name):
 
 async def test_a_key_that_the_other_node_has_suspended_is_not_used_here(gateway, client, share):
     gateway.links[OPERATOR].node.store.mark_suspended_at_peer([share.record.epoch.hex()])
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(service.Failed) as failed:
         await client.sign(share)
     assert "suspended at the institution; recover it" in failed.value.error
     await client.check_works(await client.recover("ed25519"))

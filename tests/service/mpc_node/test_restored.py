@@ -34,14 +34,7 @@ from mpcsim.service.rpc.statements import (
     SignedRecord,
     is_signed_by,
 )
-from tests.helpers.gateway import (
-    REPLY_KEY,
-    Client,
-    Failed,
-    ask_node,
-    delivered,
-    shares_of,
-)
+from tests.helpers import gateway as service
 
 
 @pytest.fixture
@@ -75,9 +68,9 @@ async def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(
     halves = client.store(share).halves
     half, proof = halves[party], client.opening(share, halves).proofs[party]
     using = wire.PresignedRequest(party, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
-    vault = wire.Vault(REPLY_KEY, {party: half}, {})
+    vault = wire.Vault(service.REPLY_KEY, {party: half}, {})
     no = {
-        "open": wire.OpenHalf(epoch, REPLY_KEY, half, proof),
+        "open": wire.OpenHalf(epoch, service.REPLY_KEY, half, proof),
         "sign": client.begin_sign(share, signer=party)[1],
         "presigned": wire.Presigned(epoch, using, proof, vault),
         "generate": wire.Generate(os.urandom(32), "ed25519", ()),
@@ -87,7 +80,7 @@ async def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(
     unheard = f"the {me}'s store has been restored and has not heard from the {other} about"
     for verb, body in no.items():
         with pytest.raises(Unmerged, match=unheard) as failed:
-            ask_node(link, verb, user_id, body, epoch if verb != "generate" else None)
+            service.ask_node(link, verb, user_id, body, epoch if verb != "generate" else None)
         assert (failed.value.status, failed.value.party) == (424, party), verb
     gone = {
         "exchange": wire.Exchange(os.urandom(32), ()),
@@ -95,25 +88,25 @@ async def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(
     }
     for verb, body in gone.items():  # no session outlives a start
         with pytest.raises(Refused) as refusal:
-            ask_node(link, verb, user_id, body, epoch)
+            service.ask_node(link, verb, user_id, body, epoch)
         assert refusal.value.status == 410, verb
     record = SignedRecord.from_bytes(restored.gateway.registry.key(user_id, "ed25519").record)
-    before = shares_of(restored)
+    before = service.shares_of(restored)
     yes = {
         "standing": GetActivationState(user_id, "ed25519"),
         "testify": GetReconciliationStatement(user_id, "ed25519", bytes(BOOT_BYTES)),
         "activate": record,
     }
     for verb, body in yes.items():
-        ask_node(link, verb, user_id, body)
-    ask_node(link, "holdings", "", ListShares(""))
-    ask_node(link, "attest", "", GetAttestation())
-    assert shares_of(restored) == before
+        service.ask_node(link, verb, user_id, body)
+    service.ask_node(link, "holdings", "", ListShares(""))
+    service.ask_node(link, "attest", "", GetAttestation())
+    assert service.shares_of(restored) == before
     assert unmerged(restored, party)
     await client.ask("suspend", await client.suspension(share, 5 - party))
-    await delivered(restored)
+    await service.delivered(restored)
     said = f"the client caught party {5 - party} cheating"
-    assert shares_of(restored)[party][0][-1] == said
+    assert service.shares_of(restored)[party][0][-1] == said
 
 
 # ---------------------------------------------------------------------- who brings what
@@ -122,7 +115,7 @@ async def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(
 def brought(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed25519"):
     """A testimony, as the gateway brings it."""
     boot = gateway.links[to].node.hello().boot if nonce is None else nonce
-    reply = ask_node(
+    reply = service.ask_node(
         gateway.links[by], "testify", user_id, GetReconciliationStatement(user_id, curve, boot)
     )
     return SignedReconciliationStatement.from_bytes(reply)
@@ -160,7 +153,7 @@ async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, clien
     true = brought(restored, user_id)
     assert is_signed_by(other.hello().identity, true.statement, true.signature)
     older = brought(restored, user_id)
-    mallory = await Client.of(restored, "mallory").user_id()
+    mallory = await service.Client.of(restored, "mallory").user_id()
     stranger = Identity(bytes(32))
     not_its, started = (
         "this is no statement of the institution",
@@ -332,7 +325,7 @@ async def test_a_first_key_whose_deal_was_withheld_since_blocks_nobody(
     with monkeypatch.context() as patch:
         patch.setattr(node._runner, "_prepare", withheld)
         patch.setattr(other._expiry, "drop_made", lambda session: None)
-        with pytest.raises(Failed, match="nothing came"):
+        with pytest.raises(service.Failed, match="nothing came"):
             await client.generate("secp256k1")
     (made,) = other.store.of_key(user_id, "secp256k1")
     other._voting.vote(made.key_id)
