@@ -1,5 +1,7 @@
 """A wallet over a gateway in memory for each test that asks for one; tests of it are coroutines."""
 
+from contextlib import asynccontextmanager
+
 import pytest
 
 from mpcsim.ids import MPC_NODES
@@ -19,6 +21,24 @@ def house(request):
     early = request.getfixturevalue("early") if "early" in names else True
     gateway = request.getfixturevalue("stored")[0] if "records" in names else None
     return House(gateway, settings=Settings(early_requests=early))
+
+
+@asynccontextmanager
+async def _made(house, curve):
+    yield await house.generate(curve)
+
+
+@pytest.fixture
+def record(request, house):
+    """Alice's key on the test's ``curve``, on the module's, or on ed25519."""
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    return _made(house, params.get("curve", getattr(request.module, "CURVE", "ed25519")))
+
+
+@pytest.fixture
+def ec_record(house):
+    """The same on secp256k1, whose signatures take two requests."""
+    return _made(house, "secp256k1")
 
 
 @pytest.fixture(params=[True, False], ids=["early", "two steps"])

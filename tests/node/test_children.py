@@ -82,10 +82,9 @@ def test_which_key_is_meant(layer):
 # --- the wallet -----------------------------------------------------------------------------------
 
 
-async def test_a_hardened_step_that_nobody_has_looked_at(early, house):
+async def test_a_hardened_step_that_nobody_has_looked_at(early, house, ec_record):
     """The REST interface refuses it; so does whoever comes after."""
-    record = await house.generate("secp256k1")
     path = (0, HARDENED)
-    for call in (house.sign(record, path=path), house.public_key(record, path)):
+    for call in (house.sign(ec_record, path=path), house.public_key(ec_record, path)):
         assert 'step 2 ("2147483648") is hardened' in await failing(ApiError, call)
-    await house.sign(record, path=(0,))
+    await house.sign(ec_record, path=(0,))

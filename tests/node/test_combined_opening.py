@@ -44,10 +44,9 @@ def sent(house, verb="sign"):
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(curve, house):
+async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(curve, house, record):
     """One that failed may have been answered: before the answer was lost, for one."""
 
-    record = await house.generate(curve)
     asked = sent(house)
     await house.client.nodes()
     house.gateway.links[INSTITUTION].node.restart()  # refused: another boot
@@ -114,11 +113,10 @@ async def beginning(house, record, session_id, message):
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_an_answer_to_another_request_blames_nobody(curve, house):
+async def test_an_answer_to_another_request_blames_nobody(curve, house, record):
     """Whoever has the store and carries the request puts another first message in its place; what
     the MPC node answers is looked at no further."""
 
-    record = await house.generate(curve)
     node, asked = house.gateway.links[OPERATOR].node, sent(house)
     request, handle, others = house.transport.request, node.handle, []
 
@@ -149,8 +147,7 @@ async def test_an_answer_to_another_request_blames_nobody(curve, house):
     await house.sign(record, HASH)
 
 
-async def test_an_answer_that_does_not_say_what_it_answers(early, house):
-    record = await house.generate("ed25519")
+async def test_an_answer_that_does_not_say_what_it_answers(early, house, record):
     node = house.gateway.links[OPERATOR].node
     handle = node.handle
 
@@ -168,10 +165,9 @@ async def test_an_answer_that_does_not_say_what_it_answers(early, house):
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_what_does_not_open_ends_the_session(curve, house):
+async def test_what_does_not_open_ends_the_session(curve, house, record):
     """Though the request is in order otherwise: the MPC node may have begun by then."""
 
-    record = await house.generate(curve)
     other = await house.generate("ed25519" if curve == "secp256k1" else "secp256k1")
     store = SecretStore.from_text(record.secret_store)
     shares = [
@@ -218,11 +214,10 @@ def test_an_early_message_opens_for_its_session_and_the_first_round_alone():
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(curve, house):
+async def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(curve, house, record):
     """With token and secret store, but not the encrypted share, a thief has the MPC node answer a
     message of its choice; the signature still lacks the client's part."""
 
-    record = await house.generate(curve)
     asked = await beginning(house, record, os.urandom(32), HASH)
     reply = await house.client.sign(house.caller().token, asked.request)
     # Without a pair secret, which only the shares give, the answer does not even open.

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
 
@@ -54,6 +55,14 @@ def generate(client, curve="ed25519", **options):
     return answer.json()
 
 
+@contextmanager
+def with_key(network=None, curve="ed25519", **options):
+    """A service where Alice has a key."""
+    with local(network, **options) as service:
+        alice = service.user("alice")
+        yield service, alice, generate(alice, curve)
+
+
 def order(share, **fields):
     return {**share, "message": MESSAGE.hex(), **fields}
 
@@ -84,9 +93,7 @@ def test_frost_costs_what_the_simulation_predicts(signer):
     simulation = Simulation(WAN, compute=Free())
     simulation.generate("ed25519")
     predicted = simulation.sign(signers=(1, SIGNERS[signer])).elapsed_ms
-    with local(WAN) as service:
-        alice = service.user("alice")
-        share = generate(alice)
+    with with_key(WAN) as (service, alice, share):
         vault = ms(open_vault(alice, share).elapsed)
         found = ms(sign(alice, share, signer=signer).elapsed)
     with local(WAN, settings=TWO_STEPS) as service:
@@ -111,17 +118,13 @@ def test_a_gateway_that_streams_pays_for_the_windows_once():
     """
     network = Network.star(50.0, 50.0, 50.0)
     streaming = network.with_connection(forwarding="stream")
-    with local(streaming) as service:
-        alice = service.user("alice")
-        share = generate(alice, "secp256k1")
+    with with_key(streaming, curve="secp256k1") as (service, alice, share):
         for _ in range(2):
             service.wait(10_000)
             assert 700 <= ms(sign(alice, share).elapsed) < 701
         service.change(network)
         assert 1000 <= ms(sign(alice, share).elapsed) < 1001
-    with local(network, forwarding="stream") as service:
-        alice = service.user("alice")
-        share = generate(alice, "secp256k1")
+    with with_key(network, forwarding="stream", curve="secp256k1") as (service, alice, share):
         service.wait(10_000)
         assert 700 <= ms(sign(alice, share).elapsed) < 701
 
@@ -132,9 +135,8 @@ def test_calls_in_a_row_find_the_windows_open():
     (10, 20, and one more for each acknowledged then), and pays for its 8 ways alone; after a pause
     it does not.
     """
-    with local(Network.star(5.0, 5.0, 5.0, mbit_per_s=1e6)) as service:
-        alice = service.user("alice")
-        share = generate(alice, "secp256k1")
+    network = Network.star(5.0, 5.0, 5.0, mbit_per_s=1e6)
+    with with_key(network, curve="secp256k1") as (service, alice, share):
         for _ in range(2):
             service.wait(10_000)
             times = [ms(sign(alice, share).elapsed) for _ in range(4)]
@@ -154,9 +156,7 @@ def test_a_site_setting_without_effect_is_refused(setting, value):
 
 
 def test_computation_can_be_made_to_cost():
-    with local(cpu_factor=20) as service:
-        alice = service.user("alice")
-        share = generate(alice)
+    with with_key(cpu_factor=20) as (service, alice, share):
         assert service.elapsed_ms > 20
         assert ms(sign(alice, share).elapsed) > 2
 
@@ -224,9 +224,8 @@ def test_secrets_can_be_repeated_too_and_other_seeds_give_something_else(curve):
 )
 def test_the_institution_steps_in_for_an_operator_that_is_late(changed):
     """Twenty seconds of waiting, in no time; if the operator need not open the vault, or has."""
-    with local(WAN, settings=Settings(waas_api_url="http://gateway", **changed)) as service:
-        alice = service.user("alice")
-        share = generate(alice)
+    settings = Settings(waas_api_url="http://gateway", **changed)
+    with with_key(WAN, settings=settings) as (service, alice, share):
         sign(alice, share)
         service.change(WAN, [delay(60_000, receiver=OPERATOR)])
         assert 20_000 < ms(sign(alice, share).elapsed) < 60_000
@@ -235,9 +234,7 @@ def test_the_institution_steps_in_for_an_operator_that_is_late(changed):
 
 
 def test_a_crashed_node_comes_back():
-    with local(WAN) as service:
-        alice = service.user("alice")
-        share = generate(alice)
+    with with_key(WAN) as (service, alice, share):
         service.change(WAN, [Crash(INSTITUTION, after_messages=0, down_ms=5_000)])
         assert alice.post("/v3/wallet/sign", json=order(share)).status_code == 500
         service.wait(5_000)
@@ -259,9 +256,7 @@ def test_a_caller_who_goes_away_stops_nothing():
 
 @pytest.mark.parametrize("clock", ["virtual", "real"])
 def test_a_wallet_from_all_sides(clock):
-    with local(clock=clock) as service:
-        alice = service.user("alice")
-        share = generate(alice, "secp256k1")
+    with with_key(clock=clock, curve="secp256k1") as (service, alice, share):
         check_signature(share["public_key"], MESSAGE, sign(alice, share).json()["signature"])
         assert service.http.get("/").json()["name"] == "mpc-node"
         assert service.http.get("/v3/wallet/user").status_code == 401

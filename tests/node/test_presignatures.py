@@ -21,6 +21,7 @@ from node.signing.presigning import Presigner
 from tests.node import wallets
 from tests.node.wallets import House, failing, on
 
+CURVE = "secp256k1"
 HASH = bytes(range(32))
 OTHER = bytes(range(1, 33))
 FULL = ["sign", "exchange"]
@@ -73,8 +74,7 @@ def altered(text, **changes):
 
 
 @pytest.mark.parametrize("signer", ["operator", "institution"])
-async def test_a_signature_takes_one_request(signer, house):
-    record = await house.generate("secp256k1")
+async def test_a_signature_takes_one_request(signer, house, record):
     made = await house.presign(record, 3, signer=signer)
     assert len(set(made)) == 3
     for n in range(3):
@@ -84,9 +84,8 @@ async def test_a_signature_takes_one_request(signer, house):
     assert await sign(house, record, made) == ([], FULL)
 
 
-async def test_those_that_were_made_before_something_failed(house):
+async def test_those_that_were_made_before_something_failed(house, record):
     refused = wallets.answering(Reply(503, b"{}"))
-    record = await house.generate("secp256k1")
     house.transport.hook = on("sign", refused, nth=2)
     assert len(await house.presign(record, wire.MAX_BATCH + 1)) == wire.MAX_BATCH
     house.transport.hook = on("sign", refused)
@@ -94,8 +93,7 @@ async def test_those_that_were_made_before_something_failed(house):
         await house.presign(record)
 
 
-async def test_those_for_another_signer_are_left_alone(house):
-    record = await house.generate("secp256k1")
+async def test_those_for_another_signer_are_left_alone(house, record):
     mine = await house.presign(record, 1, signer="operator")
     others = await house.presign(record, 1, signer="institution")
     assert await sign(house, record, others + mine, "operator") == (others, ["presigned"])
@@ -107,13 +105,12 @@ async def test_those_for_another_signer_are_left_alone(house):
 
 
 @pytest.mark.parametrize("forgetful", [None, OPERATOR])
-async def test_a_used_one_is_of_no_use(forgetful, house):
+async def test_a_used_one_is_of_no_use(forgetful, house, record):
     """To a caller who has restored its database, in another process; also where the MPC node that
     signs does not consume."""
 
     if forgetful is not None:
         consume_nothing(house, forgetful)
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 2)
     await sign(house, record, made)
     another_process()
@@ -123,8 +120,7 @@ async def test_a_used_one_is_of_no_use(forgetful, house):
     assert await sign(house, record, made) == ([], ["presigned", "presigned", *FULL])
 
 
-async def test_one_whose_answer_is_lost_is_gone(house):
-    record = await house.generate("secp256k1")
+async def test_one_whose_answer_is_lost_is_gone(house, record):
     made = await house.presign(record, 1)
     house.transport.hook = on("presigned", wallets.losing(Reply(504, b"{}")))
     with pytest.raises(Upstream):
@@ -134,10 +130,9 @@ async def test_one_whose_answer_is_lost_is_gone(house):
     assert await sign(house, record, made) == ([], ["presigned", *FULL])
 
 
-async def test_a_restart_voids_everything(party, house):
+async def test_a_restart_voids_everything(party, house, record):
     """The node is told so, and then knows."""
 
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 3)
     house.gateway.links[party].node.restart()
     assert held(house, party) == (0, 0)
@@ -145,10 +140,9 @@ async def test_a_restart_voids_everything(party, house):
     assert await sign(house, record, made) == ([], FULL)
 
 
-async def test_many_signatures_void_nothing(monkeypatch, house):
+async def test_many_signatures_void_nothing(monkeypatch, house, record):
     """Else one user has everybody sign by the full protocol. Whoever knows the boot of long ago is
     told so once."""
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 2)
     monkeypatch.setattr(boot, "MAX_BEGUN_SESSIONS", 2)
     for _ in range(4):
@@ -159,15 +153,14 @@ async def test_many_signatures_void_nothing(monkeypatch, house):
     assert await sign(house, record, made) == ([], ["presigned"])
 
 
-async def test_a_recovery_voids_everything(house):
-    old = await house.generate("secp256k1")
-    made = await house.presign(old, 2)
+async def test_a_recovery_voids_everything(house, record):
+    made = await house.presign(record, 2)
     new = await house.recover("secp256k1")
     for party in MPC_NODES:
         assert held(house, party) == (0, 0)
     assert await sign(house, new, made) == ([], FULL)
     with pytest.raises(NotFound):
-        await sign(house, old, made)
+        await sign(house, record, made)
 
 
 # ---------------------------------------------------------------------- who is asked for what
@@ -175,10 +168,9 @@ async def test_a_recovery_voids_everything(house):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("change", ["allowance", "message", "rho", "id", "index"])
-async def test_a_gateway_that_has_another_one_used(change, house):
+async def test_a_gateway_that_has_another_one_used(change, house, record):
     """Nothing is used up by that at the MPC node that notices."""
 
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 2)
     name = {"message": "message_hash", "id": "presignature"}.get(change, change)
 
@@ -211,16 +203,14 @@ async def test_a_gateway_that_has_another_one_used(change, house):
     ],
 )
 @pytest.mark.few(3)
-async def test_damaged_and_foreign_ones_are_dropped_unasked(spoil, house):
-    record = await house.generate("secp256k1")
+async def test_damaged_and_foreign_ones_are_dropped_unasked(spoil, house, record):
     made = await house.presign(record, 2)
     assert await sign(house, record, [spoil(made[0])]) == ([], FULL)
     assert await sign(house, record, [spoil(made[0]), made[1]]) == ([], ["presigned"])
 
 
 @pytest.mark.parametrize("flip", [-1, -30])
-async def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(flip, house):
-    record = await house.generate("secp256k1")
+async def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(flip, house, record):
     made = await house.presign(record, 1)
     sealed = SealedPresignature.from_text(made[0])
     data = bytearray(sealed.ciphertext)
@@ -258,8 +248,7 @@ async def meddled(house, record, made, change):
     return await failing(ApiError, sign(house, record, made))
 
 
-async def test_an_answer_to_another_request(house):
-    record = await house.generate("secp256k1")
+async def test_an_answer_to_another_request(house, record):
     made = await house.presign(record, 1)
     said = await meddled(house, record, made, lambda reply: replace(reply, answers=bytes(32)))
     assert said == "The operator has answered another request than this one; try again"
@@ -267,10 +256,9 @@ async def test_an_answer_to_another_request(house):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("late", [True, False])
-async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late, house):
+async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late, house, record):
     """Not even to see that it is damaged."""
 
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 1)
 
     def change(reply):
@@ -284,8 +272,7 @@ async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late, house):
 
 
 @pytest.mark.parametrize("meanwhile", [True, False])
-async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile, house):
-    record = await house.generate("secp256k1")
+async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile, house, record):
     made = await house.presign(record, 1)
     refused = house.wallet._suspensions._refused
 
@@ -306,8 +293,7 @@ async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile, house):
     assert "this key is suspended" in said
 
 
-async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(house):
-    record = await house.generate("secp256k1")
+async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(house, record):
     made = await house.presign(record, 1)
     known = await house.client.nodes()
     other = replace(known[OPERATOR], identity=bytes(32), seal_key=bytes(32))
@@ -317,10 +303,9 @@ async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
     assert house.transport.seen == []
 
 
-async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house):
+async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house, record):
     """The next call finds the key free."""
 
-    record = await house.generate("secp256k1")
     damaged = wallets.altering(wire.SignReply, lambda said: replace(said, vault=None))
     house.transport.hook = on("sign", damaged)
     await failing(ApiError, house.presign(record))
@@ -329,8 +314,7 @@ async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house):
     await house.presign(record)
 
 
-async def test_a_gateway_that_says_nothing_of_an_allowance(house):
-    record = await house.generate("secp256k1")
+async def test_a_gateway_that_says_nothing_of_an_allowance(house, record):
     house.transport.hook = on("sign", wallets.altering_vault(allowance=None))
     said = await failing(ApiError, house.presign(record))
     assert said == "The MPC nodes do not agree on the presignatures"

@@ -27,10 +27,9 @@ def flipped(data):
 # ---------------------------------------------------------------------- what a store names
 
 
-async def test_altered_identities(party, house):
+async def test_altered_identities(party, house, record):
     """Nothing is asked for with such a store."""
 
-    record = await house.generate("ed25519")
     known = vault.SecretStore.from_text(record.secret_store).identities
     assert known == {j: hello.identity for j, hello in (await house.client.nodes()).items()}
     bad = altered(record, identities={**known, party: flipped(known[party])})
@@ -43,10 +42,11 @@ async def test_altered_identities(party, house):
     await house.sign(record)
 
 
-async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(party, house):
+async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
+    party, house, record
+):
     """A gateway that puts itself in the place of one, after the key was made."""
 
-    record = await house.generate("ed25519")
     known = await house.client.nodes()
     false = replace(known[party], identity=bytes(32), seal_key=bytes(32))
     house.client._nodes = {**known, party: false}
@@ -59,10 +59,9 @@ async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
 # ---------------------------------------------------------------------- strangers
 
 
-async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early, house):
+async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early, house, record):
     """Whoever has it has the keys that authenticate: the halves still have to belong to it."""
 
-    record = await house.generate("ed25519")
     store = vault.SecretStore.from_text(record.secret_store)
     caller, nodes = house.caller(), await house.client.nodes()
     made = vault.seal_share(
@@ -90,8 +89,7 @@ async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early, house):
 
 
 @pytest.mark.few(1)
-async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(early, house):
-    record = await house.generate("secp256k1")
+async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(early, house, ec_record):
     own = vault.SealKey.generate(SystemRng()).public
 
     def opening(body):
@@ -103,13 +101,12 @@ async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(early, 
         return replace(asked, vault=replace(asked.vault, reply_key=own)).to_bytes()
 
     meddling(house, *(("sign", signing) if early else ("open", opening)))
-    assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
+    assert await failing(BadRequest, house.sign(ec_record)) == "Invalid secret_store"
 
 
-async def test_a_password_is_tried_on_no_store_but_ours(house):
+async def test_a_password_is_tried_on_no_store_but_ours(house, record):
     """Neither on one that was altered, nor on one of a node that spends more on it."""
 
-    record = await house.generate("ed25519")
     salt = vault.SecretStore.from_text(record.secret_store).salt
     assert await house.matches(altered(record, salt=flipped(salt))) is False
     assert await house.matches(record)
@@ -117,8 +114,7 @@ async def test_a_password_is_tried_on_no_store_but_ours(house):
     assert not await house.matches(await house.recover("ed25519"))
 
 
-async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(early, house):
-    record = await house.generate("ed25519")
+async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(early, house, record):
 
     def damaged(opened):
         return replace(opened, halves={j: flipped(half) for j, half in opened.halves.items()})
@@ -133,8 +129,7 @@ async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(early, house
     assert said == "The MPC nodes' parts of the vault key are damaged"
 
 
-async def test_a_message_that_no_session_takes_begins_none(house):
-    record = await house.generate("ed25519")
+async def test_a_message_that_no_session_takes_begins_none(house, record):
     said = await failing(ApiError, house.sign(record, bytes(wire.MAX_MESSAGE_BYTES + 1)))
     assert said.startswith("MPC session cannot begin: message of 65537 bytes")
     assert "sign" not in house.transport.seen
@@ -142,8 +137,7 @@ async def test_a_message_that_no_session_takes_begins_none(house):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("curve", CURVES)
-async def test_a_gateway_that_has_something_else_signed(curve, early, house):
-    record = await house.generate(curve)
+async def test_a_gateway_that_has_something_else_signed(curve, early, house, record):
 
     def alter(body):
         return replace(wire.Sign.from_bytes(body), message=b"\1" * 32).to_bytes()
@@ -164,7 +158,7 @@ async def test_a_gateway_that_has_something_else_signed(curve, early, house):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("verb", "early"), [("open", False), ("sign", False), ("sign", True)])
-async def test_a_node_that_is_started_anew_again_and_again(verb, early, house):
+async def test_a_node_that_is_started_anew_again_and_again(verb, early, house, record):
     """Whoever asks is told, after one more try."""
 
     async def restart(name, go_on):
@@ -172,7 +166,6 @@ async def test_a_node_that_is_started_anew_again_and_again(verb, early, house):
             house.gateway.links[OPERATOR].node.restart()
         return await go_on()
 
-    record = await house.generate("ed25519")
     house.transport.hook = restart
     house.transport.seen.clear()
     said = await failing(StaleBoot, house.sign(record))

@@ -51,8 +51,7 @@ async def told(house):
 @pytest.mark.few(2)
 @pytest.mark.parametrize("settings", [SIGNER, IN_TWO_STEPS], ids=["early", "two steps"])
 @pytest.mark.parametrize("curve", CURVES)
-async def test_each_mpc_node_signs_while_the_other_is_away(curve, settings, house, clock):
-    record = await house.generate(curve)
+async def test_each_mpc_node_signs_while_the_other_is_away(curve, settings, house, clock, record):
     await house.sign(record, HASH, signer="operator")
     await told(house)
     for away, there in ((OPERATOR, "institution"), (INSTITUTION, "operator")):
@@ -64,8 +63,7 @@ async def test_each_mpc_node_signs_while_the_other_is_away(curve, settings, hous
 
 
 @pytest.mark.parametrize("settings", [SIGNER, IN_TWO_STEPS], ids=["early", "two steps"])
-async def test_for_an_hour(settings, house, clock):
-    record = await house.generate("ed25519")
+async def test_for_an_hour(settings, house, clock, record):
     await house.sign(record, HASH)
     house.gateway.links[INSTITUTION].down = True
     clock.now += AN_HOUR_S - 1
@@ -79,10 +77,9 @@ async def test_for_an_hour(settings, house, clock):
     await house.sign(record, HASH)
 
 
-async def test_what_the_other_has_suspended_does_not_sign(house, clock):
+async def test_what_the_other_has_suspended_does_not_sign(house, clock, record):
     """The gateway's registry is not asked here: it could be corrupt."""
 
-    record = await house.generate("ed25519")
     other = await house.generate("ed25519", "bob")
     house.gateway.links[INSTITUTION].node.store.suspend(record.key_id, "seen cheating")
     said = await failing(Upstream, house.sign(record, HASH, signer="operator"))
@@ -90,9 +87,10 @@ async def test_what_the_other_has_suspended_does_not_sign(house, clock):
     await house.sign(other, HASH, "bob", signer="operator")
 
 
-async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour(house, clock):
+async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour(
+    house, clock, record
+):
     """A gateway can keep from an MPC node that what it has voted for is in force."""
-    record = await house.generate("ed25519")
     store = house.gateway.links[INSTITUTION].node.store
     known = store.find(record.key_id)
     store.prepare(replace(known, key_id="new", state=PREPARED, predecessor=record.key_id))
@@ -107,13 +105,12 @@ async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour
     await house.sign(record, HASH, signer="institution")
 
 
-async def test_both_is_the_default_and_a_store_says_which(house, clock):
+async def test_both_is_the_default_and_a_store_says_which(house, clock, record):
     assert Settings().vault_policy == "both"
     assert Settings.from_environment({"VAULT_POLICY": "signer"}).vault_policy == "signer"
     with pytest.raises(SettingsError, match="VAULT_POLICY must be both or signer"):
         Settings.from_environment({"VAULT_POLICY": "neither"})
 
-    record = await house.generate("ed25519")
     whole = SecretStore.from_text(record.secret_store)
     assert (whole.whole, whole.version) == (True, 3)
     assert SecretStore.from_text(whole.to_text()) == whole
@@ -125,8 +122,7 @@ async def test_both_is_the_default_and_a_store_says_which(house, clock):
     await house.sign(renewed, HASH)
 
 
-async def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(party, house, clock):
-    record = await house.generate("ed25519")
+async def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(party, house, clock, record):
     store = SecretStore.from_text(record.secret_store)
     for whole in (False, True):
         if whole:
@@ -139,9 +135,8 @@ async def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(party, ho
     await house.sign(record)
 
 
-async def test_one_half_is_not_asked_for_alone(house, clock):
+async def test_one_half_is_not_asked_for_alone(house, clock, record):
     house.wallet._whole = False
-    record = await house.generate("ed25519")
     store = SecretStore.from_text(record.secret_store)
     key, token = bytes.fromhex(record.key_id), house.caller().token
     one = {OPERATOR: store.halves[OPERATOR]}
@@ -151,8 +146,7 @@ async def test_one_half_is_not_asked_for_alone(house, clock):
         assert await failing(BadRequest, house.client.open(token, body)) == ("Invalid secret_store")
 
 
-async def test_who_signs_opens_its_part(house, clock):
-    record = await house.generate("ed25519")
+async def test_who_signs_opens_its_part(house, clock, record):
     store = SecretStore.from_text(record.secret_store)
     key, public = bytes.fromhex(record.key_id), ReplyKey(SystemRng()).public
     proof = wire.UseProof(bytes(16), bytes(32))
@@ -174,8 +168,7 @@ def heard(house, said):
     link.node.handle("hear", link.grant(Scope("hear")), said.to_bytes())
 
 
-async def test_statements_that_are_not_the_others(house, clock):
-    record = await house.generate("ed25519")
+async def test_statements_that_are_not_the_others(house, clock, record):
     link, node = house.gateway.links[INSTITUTION], house.gateway.links[INSTITUTION].node
     reply = node.handle("attest", link.grant(Scope("attest")), GetAttestation().to_bytes())
     true = SignedAttestation.from_bytes(reply)
@@ -208,10 +201,9 @@ async def test_statements_that_are_not_the_others(house, clock):
         operator.check(bytes.fromhex(record.key_id))
 
 
-async def test_clocks_that_were_ahead(house, clock):
+async def test_clocks_that_were_ahead(house, clock, record):
     """What was said then does not count for longer, and gives way to what is said now."""
 
-    record = await house.generate("ed25519")
     clock.now += 86_400
     await house.sign(record, HASH)
     await told(house)
@@ -223,10 +215,9 @@ async def test_clocks_that_were_ahead(house, clock):
     operator.check(bytes.fromhex(record.key_id))
 
 
-async def test_what_was_said_is_carried_while_nothing_new_can_be_said(house, clock):
+async def test_what_was_said_is_carried_while_nothing_new_can_be_said(house, clock, record):
     """The institution is there, but cannot list what is suspended."""
 
-    record = await house.generate("ed25519")
     await house.sign(record, HASH)
     await told(house)
 
@@ -238,8 +229,7 @@ async def test_what_was_said_is_carried_while_nothing_new_can_be_said(house, clo
     await house.sign(record, HASH)
 
 
-async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(house, clock):
-    record = await house.generate("ed25519")
+async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(house, clock, record):
     node = house.gateway.links[INSTITUTION].node
     before = node._attestations.make_statement()
     clock.now += 10

@@ -65,22 +65,21 @@ async def test_round_trips(curve, requests, early, house, records):
 @pytest.mark.parametrize(
     ("verb", "early"), [("exchange", True), ("exchange", False), ("sign", False)]
 )
-async def test_the_institution_signs_when_the_operator_is_down(verb, early, house):
+async def test_the_institution_signs_when_the_operator_is_down(verb, early, house, ec_record):
     """Once the vault is open: that takes both."""
 
     async def fail(name, go_on):
         house.gateway.links[OPERATOR].down = True
         return await go_on()
 
-    record = await house.generate("secp256k1")
     house.transport.hook = on(verb, fail)
     house.transport.seen.clear()
-    check_signature(record.public_key, HASH, await house.sign(record, HASH))
+    check_signature(ec_record.public_key, HASH, await house.sign(ec_record, HASH))
     assert house.transport.seen.count("sign") == 2
 
     house.gateway.links[OPERATOR].down = False
     house.transport.hook = on("sign", fail)
-    said = await failing(errors.Upstream, house.sign(record, signer="operator"))
+    said = await failing(errors.Upstream, house.sign(ec_record, signer="operator"))
     assert said == (
         "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached"
     )
@@ -88,30 +87,31 @@ async def test_the_institution_signs_when_the_operator_is_down(verb, early, hous
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("damage", ["blob", "another key's", "another holder's"])
-async def test_nothing_signs_while_the_operators_stored_share_is_damaged(caplog, damage, house):
+async def test_nothing_signs_while_the_operators_stored_share_is_damaged(
+    caplog, damage, house, ec_record
+):
     """It is no fault of the caller's. Who asks to open a vault, the share alone can tell."""
-    record = await house.generate("secp256k1")
     other = await house.generate("secp256k1", "bob")
     stores = [house.gateway.links[party].node.store for party in (OPERATOR, INSTITUTION)]
-    whole = stores[0].find(record.key_id)
+    whole = stores[0].find(ec_record.key_id)
     if damage == "blob":
         share = whole.share[:1000] + bytes([whole.share[1000] ^ 1]) + whole.share[1001:]
     elif damage == "another key's":
         share = stores[0].find(other.key_id).share
     else:
-        share = stores[1].find(record.key_id).share
+        share = stores[1].find(ec_record.key_id).share
     with stores[0]._database.transaction() as cursor:
         update = "UPDATE shares SET share = ? WHERE key_id = ?"
-        cursor.execute(update, (share, record.key_id))
+        cursor.execute(update, (share, ec_record.key_id))
     house.gateway.links[OPERATOR].node.restart()
     text = "503 Service Unavailable: the operator's stored share of this key is damaged"
-    assert await failing(errors.Upstream, house.sign(record)) == f"Upstream returned {text}"
+    assert await failing(errors.Upstream, house.sign(ec_record)) == f"Upstream returned {text}"
     lines = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
     assert lines == [
         "the operator's stored share of this key is damaged: user "
-        f"{whole.user_id}, secp256k1 key {record.key_id}; put a whole operator.sqlite back"
+        f"{whole.user_id}, secp256k1 key {ec_record.key_id}; put a whole operator.sqlite back"
     ]
-    for failed in (house.sign(record, signer="institution"), house.recover("secp256k1")):
+    for failed in (house.sign(ec_record, signer="institution"), house.recover("secp256k1")):
         assert await failing(errors.Upstream, failed) == f"Upstream returned {text}"
     await house.sign(other, name="bob")
 
@@ -347,7 +347,9 @@ async def test_a_broken_signature_is_no_hindrance(curve, how, house, records):
     assert at > (2 if curve == "secp256k1" else 1)
 
 
-async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown(house):
+async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown(
+    house, record
+):
     late = []
 
     async def pause(name, go_on):
@@ -360,7 +362,6 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
         await late[0]
         return reply
 
-    old = await house.generate("ed25519")
     house.transport.hook = on("activate", pause)
     said = await failing(errors.OutcomeUnknown, house.recover("ed25519"))
     assert said == (
@@ -368,12 +369,12 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
         "names a key whose share you do not hold, recover it"
     )
     await settled(house)
-    # It was answered 504, and the old share is dead all the same: as the text says.
+    # It was answered 504, and the record share is dead all the same: as the text says.
     (registered,) = (await house.wallet.keys(house.caller())).keys
-    assert registered.key_id != old.key_id
-    await failing(errors.NotFound, house.sign(old))
+    assert registered.key_id != record.key_id
+    await failing(errors.NotFound, house.sign(record))
     new = await house.recover("ed25519")
-    check_signature(old.public_key, HASH, await house.sign(new, HASH))
+    check_signature(record.public_key, HASH, await house.sign(new, HASH))
 
 
 @pytest.mark.parametrize(

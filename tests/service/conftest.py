@@ -11,6 +11,7 @@ from mpcsim.ids import MPC_NODES
 from mpcsim.service.operations import GatewayOptions
 from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
 from tests.helpers.gateway import CURVES, Client, Clock, open_with
+from tests.helpers.voting import World, first_key
 
 OPTIONS = {option.name for option in fields(GatewayOptions)}
 
@@ -79,3 +80,17 @@ def share(request, client):
 def ec_share(client):
     """Alice's share of a key on secp256k1, whose signatures take two requests."""
     return client.give_key("secp256k1")
+
+
+@pytest.fixture
+def empty_world():
+    """Both MPC nodes' votes and the registry, and no key yet."""
+    with World() as opened:
+        yield opened
+
+
+@pytest.fixture
+def world(empty_world):
+    """The same with a key in force, whose epoch is ``first``."""
+    first_key(empty_world)
+    return empty_world
