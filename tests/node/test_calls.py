@@ -63,18 +63,18 @@ def test_a_replay_takes_as_long_as_the_call(options):
     assert replayed == pytest.approx(durations(Signing(**options)), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"curve": "secp256k"}, "did you mean secp256k1"),
-        ({"signer": "client"}, "unknown signer"),
-        ({"vault_policy": "none"}, "unknown vault policy"),
-        ({"ot_extension_k": 3}, "1, 2 or 4"),
-        ({"presigned": 1}, "True or False"),
-        ({"presigned": True, "curve": "ed25519"}, "are for secp256k1"),
-        ({"presigned": True, "vault_policy": "signer"}, "vault policy both"),
-    ],
-)
+CANNOT_BE = [
+    ({"curve": "secp256k"}, "did you mean secp256k1"),
+    ({"signer": "client"}, "unknown signer"),
+    ({"vault_policy": "none"}, "unknown vault policy"),
+    ({"ot_extension_k": 3}, "1, 2 or 4"),
+    ({"presigned": 1}, "True or False"),
+    ({"presigned": True, "curve": "ed25519"}, "are for secp256k1"),
+    ({"presigned": True, "vault_policy": "signer"}, "vault policy both"),
+]
+
+
+@pytest.mark.parametrize(("options", "named"), CANNOT_BE)
 def test_what_cannot_be(options, named):
     with pytest.raises(UsageError, match=named):
         signing_call(**options)

@@ -279,19 +279,18 @@ def test_the_others_hear_of_a_run_that_is_given_up(kind, curve, post, why, threa
     assert not waiting or kind == "reshare"
 
 
-@pytest.mark.parametrize(
-    ("error", "posts"),
-    [
-        (errors.Conflict("secp256k1 key already exists for this user"), 1),
-        (errors.Upstream(409, "Conflict", "busy"), 1),
-        (errors.Upstream(410, "Gone", "expired"), 1),
-        (errors.NotFound("no such key"), 1),
-        (errors.BadRequest("Invalid curve"), 1),
-        (errors.Unauthorized({"code": 757, "message": "JWT_EXPIRED"}), 1),
-        (errors.Unreachable(), 2),  # the gateway is gone for good: it is tried
-    ],
-    ids=lambda value: type(value).__name__,
-)
+NO_SESSION = [
+    (errors.Conflict("secp256k1 key already exists for this user"), 1),
+    (errors.Upstream(409, "Conflict", "busy"), 1),
+    (errors.Upstream(410, "Gone", "expired"), 1),
+    (errors.NotFound("no such key"), 1),
+    (errors.BadRequest("Invalid curve"), 1),
+    (errors.Unauthorized({"code": 757, "message": "JWT_EXPIRED"}), 1),
+    (errors.Unreachable(), 2),  # the gateway is gone for good: it is tried
+]
+
+
+@pytest.mark.parametrize(("error", "posts"), NO_SESSION, ids=lambda value: type(value).__name__)
 def test_nobody_is_told_where_there_is_no_session(error, posts):
     peers, result = drive("dkg", "ed25519", fail=lambda number: error)
     assert result is error
@@ -340,23 +339,23 @@ def test_what_must_not_be_tried_again_is_acted_on_before_anyone_hears():
     )
 
 
-@pytest.mark.parametrize(
-    ("reason", "details", "text"),
-    [
-        (
-            *(Reason.SIGNATURE_SHARE_INVALID, {"culprits": frozenset({3})}),
-            "; party 3 (institution); stop working with it",
-        ),
-        (
-            *(Reason.ECHO_MISMATCH, {"suspects": frozenset({3, 2})}),
-            "; one of parties 2 (operator), 3 (institution); try again",
-        ),
-        (
-            *(Reason.SETUP_DISCARDED, {"detail": "party 2"}),
-            " (party 2); nobody can be named; recover the key",
-        ),
-    ],
-)
+TEXTS = [
+    (
+        *(Reason.SIGNATURE_SHARE_INVALID, {"culprits": frozenset({3})}),
+        "; party 3 (institution); stop working with it",
+    ),
+    (
+        *(Reason.ECHO_MISMATCH, {"suspects": frozenset({3, 2})}),
+        "; one of parties 2 (operator), 3 (institution); try again",
+    ),
+    (
+        *(Reason.SETUP_DISCARDED, {"detail": "party 2"}),
+        " (party 2); nobody can be named; recover the key",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "details", "text"), TEXTS)
 def test_texts(reason, details, text):
     error = SessionAborted(Aborted(reason, InRound(3, "aggregate"), **details), None)
     assert error.message == f"MPC session aborted in round 3 (aggregate): {reason.text}{text}"

@@ -67,21 +67,21 @@ def refusal(status, body, call=sign, *, code=None, after=None):
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "message"),
-    [
-        (
-            *(401, {"code": 757, "message": "JWT_EXPIRED"}, errors.Unauthorized),
-            'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
-        ),
-        (404, {"error": "no such key"}, errors.NotFound, "no such key"),
-        (409, {"error": "busy"}, errors.Upstream, "Upstream returned 409 Conflict: busy"),
-        (
-            *(503, {"error": "the node is away", "party": 2}, errors.Upstream),
-            "Upstream returned 503 Service Unavailable: the node is away",
-        ),
-    ],
-)
+ERRORS = [
+    (
+        *(401, {"code": 757, "message": "JWT_EXPIRED"}, errors.Unauthorized),
+        'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
+    ),
+    (404, {"error": "no such key"}, errors.NotFound, "no such key"),
+    (409, {"error": "busy"}, errors.Upstream, "Upstream returned 409 Conflict: busy"),
+    (
+        *(503, {"error": "the node is away", "party": 2}, errors.Upstream),
+        "Upstream returned 503 Service Unavailable: the node is away",
+    ),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "kind", "message"), ERRORS)
 def test_errors_of_the_gateway(status, body, kind, message):
     error = refusal(status, body)
     assert (type(error), error.message) == (kind, message)
@@ -122,15 +122,15 @@ def test_what_its_codes_are_to_a_caller(code):
         assert (after.headers.get("Retry-After") == "7") == given
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        *((status, Code.INTERNAL) for status in (400, 500, 599)),
-        *((status, Code.UPSTREAM_DOWN) for status in (502, 503)),
-        *((404, Code.NOT_FOUND), (409, Code.CONFLICT), (410, Code.SESSION_GONE)),
-        *((429, Code.LIMITED), (504, Code.UPSTREAM_LATE)),
-    ],
-)
+CODES = [
+    *((status, Code.INTERNAL) for status in (400, 500, 599)),
+    *((status, Code.UPSTREAM_DOWN) for status in (502, 503)),
+    *((404, Code.NOT_FOUND), (409, Code.CONFLICT), (410, Code.SESSION_GONE)),
+    *((429, Code.LIMITED), (504, Code.UPSTREAM_LATE)),
+]
+
+
+@pytest.mark.parametrize(("status", "code"), CODES)
 def test_without_a_code_that_is_known_the_status_has_to_do(status, code):
     for said in (None, "", "of-a-later-day", "Busy"):
         assert refusal(status, {"error": "why"}, code=said).code is code
@@ -142,14 +142,13 @@ def test_when_to_retry_is_a_number_of_seconds():
         assert error.headers == {HEADER: "conflict"}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(b"", b"<h1>secret</h1>", b"[]", b'{"error": 1}', b"\xff"),
-        *(b"[" * 100_000, b'{"error": "busy", "error": "secret"}'),
-    ],
-    ids=range(7),
-)
+OF_SOMETHING_ELSE = [
+    *(b"", b"<h1>secret</h1>", b"[]", b'{"error": 1}', b"\xff"),
+    *(b"[" * 100_000, b'{"error": "busy", "error": "secret"}'),
+]
+
+
+@pytest.mark.parametrize("body", OF_SOMETHING_ELSE, ids=range(7))
 def test_answers_of_something_else_are_not_passed_on(body):
     for status in (302, 401, 404, 409, 502, 599):
         error = refusal(status, body)
@@ -158,21 +157,21 @@ def test_answers_of_something_else_are_not_passed_on(body):
         assert error.message.endswith(": no explanation")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda c: c.nodes(),
-        lambda c: c.user("token"),
-        lambda c: c.keys("token", "user"),
-        lambda c: c.wallet("token", "user"),
-        lambda c: c.key_token("token", KEY_ID.hex()),
-        lambda c: c.open("token", OPENING),
-        lambda c: c.generate("token", SessionKey(), "ed25519", (), 1),
-        lambda c: c.recover("token", KEY_ID, "ed25519", 1),
-        sign,
-        lambda c: c.exchange("token", SessionKey(), ()),
-    ],
-)
+CALLS = [
+    lambda c: c.nodes(),
+    lambda c: c.user("token"),
+    lambda c: c.keys("token", "user"),
+    lambda c: c.wallet("token", "user"),
+    lambda c: c.key_token("token", KEY_ID.hex()),
+    lambda c: c.open("token", OPENING),
+    lambda c: c.generate("token", SessionKey(), "ed25519", (), 1),
+    lambda c: c.recover("token", KEY_ID, "ed25519", 1),
+    sign,
+    lambda c: c.exchange("token", SessionKey(), ()),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
 def test_answers_that_make_no_sense(call):
     for body in (b"", b"{}", b"[]", b"null", b"\x00\x00\x00\x01"):
         error = refusal(200, body, call)
@@ -210,20 +209,20 @@ def shown(party):
     }
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"identifier": 3},
-        {"identifier": "2"},
-        *(
-            {name: value}
-            for name in ("identity", "seal_key", "signature", "boot")
-            for value in (62 * "0", "zz", 3, None)
-        ),
-        {"identity": 64 * "0" + "00"},
-        *({"seal_number": value} for value in ("0", -1, True, 1 << 32)),
-    ],
-)
+NO_MPC_NODES = [
+    {"identifier": 3},
+    {"identifier": "2"},
+    *(
+        {name: value}
+        for name in ("identity", "seal_key", "signature", "boot")
+        for value in (62 * "0", "zz", 3, None)
+    ),
+    {"identity": 64 * "0" + "00"},
+    *({"seal_number": value} for value in ("0", -1, True, 1 << 32)),
+]
+
+
+@pytest.mark.parametrize("change", NO_MPC_NODES)
 def test_mpc_nodes_that_are_none(change):
     hellos = {ROLES[party]: shown(party) for party in MPC_NODES}
     found = ask(Reply(200, json.dumps(hellos).encode()), lambda c: c.nodes())
@@ -242,19 +241,19 @@ def test_mpc_nodes_that_are_none(change):
         )
 
 
-@pytest.mark.parametrize(
-    ("failed", "error", "text"),
-    [
-        (ConnectFailed(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-        (ConnectionLost(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-        (
-            ReplyTooLarge(),
-            errors.Unreachable,
-            "The gateway's answer is too long; check WAAS_API_URL",
-        ),
-        (ReplyTimeout(), errors.UpstreamTimeout, "The gateway did not answer in time"),
-    ],
-)
+FAILURES = [
+    (ConnectFailed(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
+    (ConnectionLost(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
+    (
+        ReplyTooLarge(),
+        errors.Unreachable,
+        "The gateway's answer is too long; check WAAS_API_URL",
+    ),
+    (ReplyTimeout(), errors.UpstreamTimeout, "The gateway did not answer in time"),
+]
+
+
+@pytest.mark.parametrize(("failed", "error", "text"), FAILURES)
 async def test_what_it_means_if_no_answer_comes(failed, error, text):
     client = GatewayClient(Canned(failed, failed, failed))
     for call in (client.jwks(), client.user("t"), sign(client)):

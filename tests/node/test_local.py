@@ -353,16 +353,16 @@ def test_closing():
         service.wait(1)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"clock": "lunar"},
-        {"clock": "real", "cpu_factor": 1.0},
-        {"clock": "real", "secrets_seed": "x"},
-        {"cpu_factor": -1.0},
-        {"network": Network.mesh([1, 2])},
-    ],
-)
+IMPOSSIBLE = [
+    {"clock": "lunar"},
+    {"clock": "real", "cpu_factor": 1.0},
+    {"clock": "real", "secrets_seed": "x"},
+    {"cpu_factor": -1.0},
+    {"network": Network.mesh([1, 2])},
+]
+
+
+@pytest.mark.parametrize("options", IMPOSSIBLE)
 def test_impossible_options(options):
     with pytest.raises(UsageError):
         LocalService(**options)

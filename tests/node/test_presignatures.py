@@ -188,20 +188,20 @@ async def test_a_gateway_that_has_another_one_used(change, house, record):
 # ---------------------------------------------------------------------- what callers send
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda text: "",
-        lambda text: "A",
-        lambda text: text[:-1],
-        lambda text: text[: len(text) // 2],
-        lambda text: "B" + text[1:],
-        lambda text: altered(text, key_id=bytes(32)),
-        lambda text: altered(text, signer=1),
-        lambda text: altered(text, boots={}),
-        lambda text: altered(text, boots={OPERATOR: bytes(16), INSTITUTION: bytes(16)}),
-    ],
-)
+SPOILT = [
+    lambda text: "",
+    lambda text: "A",
+    lambda text: text[:-1],
+    lambda text: text[: len(text) // 2],
+    lambda text: "B" + text[1:],
+    lambda text: altered(text, key_id=bytes(32)),
+    lambda text: altered(text, signer=1),
+    lambda text: altered(text, boots={}),
+    lambda text: altered(text, boots={OPERATOR: bytes(16), INSTITUTION: bytes(16)}),
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
 @pytest.mark.few(3)
 async def test_damaged_and_foreign_ones_are_dropped_unasked(spoil, house, record):
     made = await house.presign(record, 2)

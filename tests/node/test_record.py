@@ -155,14 +155,14 @@ def test_sites_that_compute_are_refused(service, calls):
         graph.replay(STAR.with_site("gateway", cpu_factor=2.0), 1)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"clock": "real"}, "virtual time"),
-        ({"cpu_factor": 1.0}, "computing takes none"),
-        ({"network": STAR.with_connection(forwarding="stream")}, "streams"),
-    ],
-)
+WITHOUT_GRAPH = [
+    ({"clock": "real"}, "virtual time"),
+    ({"cpu_factor": 1.0}, "computing takes none"),
+    ({"network": STAR.with_connection(forwarding="stream")}, "streams"),
+]
+
+
+@pytest.mark.parametrize(("options", "named"), WITHOUT_GRAPH)
 def test_services_whose_calls_have_no_graph(options, named):
     with LocalService(cost=CHEAP, **options) as service, pytest.raises(UsageError, match=named):
         service.record(lambda: service.http.get("/"))

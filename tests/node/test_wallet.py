@@ -377,16 +377,16 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
     check_signature(record.public_key, HASH, await house.sign(new, HASH))
 
 
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        (Reply(502, b"<html>a proxy</html>"), errors.OutcomeUnknown),
-        (Reply(503, b'{"error": "the disk failed", "undecided": true}'), errors.OutcomeUnknown),
-        (Reply(504, b'{"error": "the MPC nodes\' votes came too late"}'), errors.Upstream),
-        (Reply(410, b'{"error": "no such session, or it has expired"}'), errors.Upstream),
-        (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), errors.Upstream),
-    ],
-)
+ACTIVATIONS = [
+    (Reply(502, b"<html>a proxy</html>"), errors.OutcomeUnknown),
+    (Reply(503, b'{"error": "the disk failed", "undecided": true}'), errors.OutcomeUnknown),
+    (Reply(504, b'{"error": "the MPC nodes\' votes came too late"}'), errors.Upstream),
+    (Reply(410, b'{"error": "no such session, or it has expired"}'), errors.Upstream),
+    (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), errors.Upstream),
+]
+
+
+@pytest.mark.parametrize(("reply", "error"), ACTIVATIONS)
 async def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_happened(
     reply, error, house
 ):

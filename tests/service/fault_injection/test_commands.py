@@ -89,28 +89,28 @@ def test_arguments_are_read():
     assert commands.find_command("fail").parse_arguments(fail) == {**fail, "answer": "504"}
 
 
-@pytest.mark.parametrize(
-    ("name", "told", "why"),
-    [
-        ("downn", {}, "unknown switch 'downn'; did you mean down"),
-        ("down", {}, f"down: part is missing: one of {', '.join(commands.PARTS)}"),
-        ("down", {"part": "gatewy"}, "down: unknown part 'gatewy'; did you mean gateway"),
-        ("down", {"part": "node", "ms": 1}, "down: unknown argument 'ms'"),
-        ("down", ["node"], "down: what it is told must be an object"),
-        ("status", {"part": "node"}, "status takes no arguments"),
-        ("slow", {"part": "node", "ms": "soon"}, "slow: ms must be a number from 0 to 600000"),
-        ("slow", {"part": "node", "ms": -1}, "slow: ms must be"),
-        ("slow", {"part": "node", "ms": True}, "slow: ms must be"),
-        ("clock", {"seconds": "nan"}, "clock: seconds must be"),
-        ("clock", {"seconds": 10**400}, "clock: seconds must be"),
-        ("expire", {"times": 1.5}, "expire: times must be a whole number from 0 to 1000"),
-        ("expire", {"times": "many"}, "expire: times must be"),
-        ("fail", {"endpoint": "sing", "answer": "504"}, "unknown endpoint 'sing'; did you mean"),
-        ("fail", {"endpoint": "sign", "answer": "200"}, "unknown answer '200'"),
-        ("fail", {"endpoint": "sign", "answer": "504", "done": 1}, "done must be true or false"),
-        ("network", {"scenario": 1}, "network: scenario must be the text of"),
-    ],
-)
+NONSENSE = [
+    ("downn", {}, "unknown switch 'downn'; did you mean down"),
+    ("down", {}, f"down: part is missing: one of {', '.join(commands.PARTS)}"),
+    ("down", {"part": "gatewy"}, "down: unknown part 'gatewy'; did you mean gateway"),
+    ("down", {"part": "node", "ms": 1}, "down: unknown argument 'ms'"),
+    ("down", ["node"], "down: what it is told must be an object"),
+    ("status", {"part": "node"}, "status takes no arguments"),
+    ("slow", {"part": "node", "ms": "soon"}, "slow: ms must be a number from 0 to 600000"),
+    ("slow", {"part": "node", "ms": -1}, "slow: ms must be"),
+    ("slow", {"part": "node", "ms": True}, "slow: ms must be"),
+    ("clock", {"seconds": "nan"}, "clock: seconds must be"),
+    ("clock", {"seconds": 10**400}, "clock: seconds must be"),
+    ("expire", {"times": 1.5}, "expire: times must be a whole number from 0 to 1000"),
+    ("expire", {"times": "many"}, "expire: times must be"),
+    ("fail", {"endpoint": "sing", "answer": "504"}, "unknown endpoint 'sing'; did you mean"),
+    ("fail", {"endpoint": "sign", "answer": "200"}, "unknown answer '200'"),
+    ("fail", {"endpoint": "sign", "answer": "504", "done": 1}, "done must be true or false"),
+    ("network", {"scenario": 1}, "network: scenario must be the text of"),
+]
+
+
+@pytest.mark.parametrize(("name", "told", "why"), NONSENSE)
 def test_what_makes_no_sense_is_said(name, told, why):
     with pytest.raises(UsageError) as refused:
         commands.find_command(name).parse_arguments(told)

@@ -108,19 +108,20 @@ def as_before(request):
 # ---------------------------------------------------------------------- processes
 
 
+OUT_OF_REACH = [
+    (
+        lambda service: service.down("institution"),
+        "503 Service Unavailable",
+        "cannot be reached",
+    ),
+    (lambda service: service.slow("institution", 3000), "504 Gateway Timeout", LATE_NODE),
+    (lambda service: service.cut("institution"), "504 Gateway Timeout", LATE_NODE),
+    (lambda service: service.network(FAR), "504 Gateway Timeout", LATE_NODE),
+]
+
+
 @pytest.mark.parametrize(
-    ("throw", "status", "said"),
-    [
-        (
-            lambda service: service.down("institution"),
-            "503 Service Unavailable",
-            "cannot be reached",
-        ),
-        (lambda service: service.slow("institution", 3000), "504 Gateway Timeout", LATE_NODE),
-        (lambda service: service.cut("institution"), "504 Gateway Timeout", LATE_NODE),
-        (lambda service: service.network(FAR), "504 Gateway Timeout", LATE_NODE),
-    ],
-    ids=["down", "slow", "cut", "network"],
+    ("throw", "status", "said"), OUT_OF_REACH, ids=["down", "slow", "cut", "network"]
 )
 def test_an_mpc_node_is_out_of_reach(alice, service, throw, status, said):
     usual = service.status()
@@ -186,16 +187,16 @@ def test_the_clock_is_ahead(alice, service):
 # ---------------------------------------------------------------------- calls that fail
 
 
-@pytest.mark.parametrize(
-    ("answer", "result"),
-    [
-        (401, (401, EXPIRED)),
-        (409, (500, BUSY)),
-        (500, (500, "Upstream returned 500 Internal Server Error: internal error")),
-        (502, (502, "The gateway cannot be reached; check WAAS_API_URL")),
-        (504, (504, LATE)),
-    ],
-)
+FAILED_SIGNATURES = [
+    (401, (401, EXPIRED)),
+    (409, (500, BUSY)),
+    (500, (500, "Upstream returned 500 Internal Server Error: internal error")),
+    (502, (502, "The gateway cannot be reached; check WAAS_API_URL")),
+    (504, (504, LATE)),
+]
+
+
+@pytest.mark.parametrize(("answer", "result"), FAILED_SIGNATURES)
 def test_a_signature_fails(alice, service, answer, result):
     service.fail_next("sign", answer, times=2)
     assert alice.sign() == alice.sign() == result

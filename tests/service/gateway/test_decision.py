@@ -65,24 +65,24 @@ def sweep(every):
 # ---------------------------------------------------------------------- one key is made
 
 
-@pytest.mark.parametrize("recovery", [False, True])
-@pytest.mark.parametrize(
-    ("parties", "most", "every"),
-    [
-        (MPC_NODES, 2, 11),
-        ((OPERATOR,), 1, 1),
-        ((INSTITUTION,), 1, 1),
-        *[
-            pytest.param(parties, most, every, marks=pytest.mark.soak)
-            for parties, most, every in [
-                (MPC_NODES, 2, 1),
-                ((OPERATOR,), 2, 1),
-                ((INSTITUTION,), 2, 1),
-                (MPC_NODES, 3, 5),
-            ]
-        ],
+LOSSES = [
+    (MPC_NODES, 2, 11),
+    ((OPERATOR,), 1, 1),
+    ((INSTITUTION,), 1, 1),
+    *[
+        pytest.param(parties, most, every, marks=pytest.mark.soak)
+        for parties, most, every in [
+            (MPC_NODES, 2, 1),
+            ((OPERATOR,), 2, 1),
+            ((INSTITUTION,), 2, 1),
+            (MPC_NODES, 3, 5),
+        ]
     ],
-)
+]
+
+
+@pytest.mark.parametrize("recovery", [False, True])
+@pytest.mark.parametrize(("parties", "most", "every"), LOSSES)
 def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(
     recovery, parties, most, every
 ):
@@ -323,18 +323,18 @@ def hear(decision, party, vote):
     decision.take_answer(Request(party, Scope("vote"), body), vote.to_bytes())
 
 
-@pytest.mark.parametrize(
-    ("changed", "in_force"),
-    [
-        ((), True),
-        (({"number": 1},), False),
-        (({"shares": b"S" * 32},), False),
-        (({"predecessor": epoch("first")},), False),
-        (({"identities": {**PUBLIC, OPERATOR: PUBLIC[INSTITUTION]}},) * 2, False),
-        (({"user_id": "another"},) * 2, False),
-        (({"curve_name": "secp256k1"},) * 2, False),
-    ],
-)
+PAIRS_OF_VOTES = [
+    ((), True),
+    (({"number": 1},), False),
+    (({"shares": b"S" * 32},), False),
+    (({"predecessor": epoch("first")},), False),
+    (({"identities": {**PUBLIC, OPERATOR: PUBLIC[INSTITUTION]}},) * 2, False),
+    (({"user_id": "another"},) * 2, False),
+    (({"curve_name": "secp256k1"},) * 2, False),
+]
+
+
+@pytest.mark.parametrize(("changed", "in_force"), PAIRS_OF_VOTES)
 def test_two_votes_are_for_one_record_of_this_key_and_these_nodes(changed, in_force):
     decision = Decision(USER, CURVE, PUBLIC, None)
     for party, change in itertools.zip_longest(MPC_NODES, changed, fillvalue={}):
@@ -343,15 +343,15 @@ def test_two_votes_are_for_one_record_of_this_key_and_these_nodes(changed, in_fo
     assert (decision.record is not None) == in_force
 
 
-@pytest.mark.parametrize(
-    ("changed", "followed"),
-    [
-        ({"number": 2}, True),
-        ({"number": 1}, False),
-        ({"number": 0}, False),
-        ({"number": 2, "public_key": b"another"}, False),
-    ],
-)
+LATER_RECORDS = [
+    ({"number": 2}, True),
+    ({"number": 1}, False),
+    ({"number": 0}, False),
+    ({"number": 2, "public_key": b"another"}, False),
+]
+
+
+@pytest.mark.parametrize(("changed", "followed"), LATER_RECORDS)
 def test_of_two_records_the_one_of_more_recoveries_of_the_same_key_is_in_force(changed, followed):
     decision = Decision(USER, CURVE, PUBLIC, None)
     for name, change in [("first", {"number": 1}), ("new", changed)]:

@@ -116,19 +116,19 @@ def no_envelope(reply):
     return replace(wire.Answer.from_bytes(reply), messages=(b"?",)).to_bytes()
 
 
+FOREIGN_MAIL = [
+    forged(session_id=bytes(32)),
+    forged(sender=CLIENT),
+    forged(),
+    forged(receiver=7),
+    no_envelope,
+    flooding,
+]
+
+
 @pytest.mark.few(16)
 @pytest.mark.parametrize("verb", ["generate", "recover", "sign", "exchange"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        forged(session_id=bytes(32)),
-        forged(sender=CLIENT),
-        forged(),
-        forged(receiver=7),
-        no_envelope,
-        flooding,
-    ],
-)
+@pytest.mark.parametrize("change", FOREIGN_MAIL)
 async def test_mail_that_no_mpc_node_sends_is_its_failure(verb, change, party, gateway, client):
     asking = await asked(gateway, client, verb, party)
     lie(gateway, party, verb, change)

@@ -251,15 +251,15 @@ async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, c
     await client.check_works(share)
 
 
-@pytest.mark.parametrize(
-    ("verb", "curve", "expected"),
-    [
-        ("generate", "secp256r1", NO_CURVE),
-        ("generate", "ed25519", EXISTS),
-        ("recover", "secp256r1", NO_CURVE),
-        ("recover", "secp256k1", (404, "no secp256k1 key is registered for this user")),
-    ],
-)
+CANNOT_BE_BEGUN = [
+    ("generate", "secp256r1", NO_CURVE),
+    ("generate", "ed25519", EXISTS),
+    ("recover", "secp256r1", NO_CURVE),
+    ("recover", "secp256k1", (404, "no secp256k1 key is registered for this user")),
+]
+
+
+@pytest.mark.parametrize(("verb", "curve", "expected"), CANNOT_BE_BEGUN)
 async def test_what_cannot_be_begun_reaches_no_mpc_node(verb, curve, expected, gateway, client):
     client.give_key("ed25519")
     verbs = asked(gateway)

@@ -118,13 +118,13 @@ async def test_forged_messages_are_noise(forge, victim, house):
     assert cheat.forged or (forge is readdressed and victim != CLIENT)
 
 
-@pytest.mark.parametrize(
-    ("curve", "forge", "victim"),
-    [
-        *fast_few(product(["ed25519"], FORGED[:4], HOLDERS), 5),
-        *fast_few(product(["secp256k1"], FORGED[:4], HOLDERS), 1),
-    ],
-)
+FORGERIES = [
+    *fast_few(product(["ed25519"], FORGED[:4], HOLDERS), 5),
+    *fast_few(product(["secp256k1"], FORGED[:4], HOLDERS), 1),
+]
+
+
+@pytest.mark.parametrize(("curve", "forge", "victim"), FORGERIES)
 async def test_who_gets_forged_messages_alone_waits_and_blames_nobody(forge, victim, curve, house):
     cheat = corrupt(house, forge, victim, instead=True)
     with pytest.raises(SessionStuck, match=r"ended in round \d \(\w+\) without a message"):

@@ -78,28 +78,28 @@ def test_nothing_of_an_envelope_goes_on_before_its_header_is_checked():
     assert passed == data[: 32 + 2 + 4 + len(letter(50))]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        SID + b"\0\x41",
-        SID + b"\0\1" + (39).to_bytes(4, "big"),
-        SID + b"\0\1\xff\xff\xff\xff",
-        wire.Exchange(SID, (letter(3),)).to_bytes() + b"\0",
-    ],
-)
+NO_EXCHANGE = [
+    SID + b"\0\x41",
+    SID + b"\0\1" + (39).to_bytes(4, "big"),
+    SID + b"\0\1\xff\xff\xff\xff",
+    wire.Exchange(SID, (letter(3),)).to_bytes() + b"\0",
+]
+
+
+@pytest.mark.parametrize("data", NO_EXCHANGE)
 def test_what_is_no_exchange_is_refused(data):
     with pytest.raises(InvalidEncoding):
         ExchangeValidator(lambda envelope: None).feed(data)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        *(b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0", b"\1\0\0\x21"),
-        b"\1\1" + (wire.MAX_RECORD_BYTES + 1).to_bytes(4),
-        b"\1\0\0\0\0\1" + (wire.MAX_HALF_BYTES + 1).to_bytes(4),
-    ],
-)
+NO_ANSWER = [
+    *(b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0", b"\1\0\0\x21"),
+    b"\1\1" + (wire.MAX_RECORD_BYTES + 1).to_bytes(4),
+    b"\1\0\0\0\0\1" + (wire.MAX_HALF_BYTES + 1).to_bytes(4),
+]
+
+
+@pytest.mark.parametrize("data", NO_ANSWER)
 def test_what_is_no_answer_is_refused(data):
     with pytest.raises(InvalidEncoding):
         AnswerValidator(lambda envelope: None, 32).feed(data)
@@ -222,15 +222,15 @@ def spoilt(body, **header):
     return wire.Exchange(body.session_id, (*body.messages[:-1], Envelope(**fields).encode()))
 
 
+WRONG_HEADERS = [
+    ({"session_id": SID}, "messages: of another session"),
+    ({"sender": OPERATOR}, "messages: party 1 speaks for 2"),
+    ({"receiver": 3}, "messages: party 3 takes no part"),
+]
+
+
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
-@pytest.mark.parametrize(
-    ("header", "error"),
-    [
-        ({"session_id": SID}, "messages: of another session"),
-        ({"sender": OPERATOR}, "messages: party 1 speaks for 2"),
-        ({"receiver": 3}, "messages: party 3 takes no part"),
-    ],
-)
+@pytest.mark.parametrize(("header", "error"), WRONG_HEADERS)
 async def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(
     header, error, forwarding, client, signing
 ):

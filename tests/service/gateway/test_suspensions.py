@@ -206,22 +206,22 @@ def other(data):
     return bytes([data[0] ^ 1]) + data[1:]
 
 
-@pytest.mark.parametrize(
-    ("change", "status"),
-    [
-        (lambda b, t: replace(b, tag=bytes(32)), 403),
-        (lambda b, t: replace(b, tag=other(b.tag)), 403),
-        (lambda b, t: replace(b, tag=t["session"].tag), 403),
-        (lambda b, t: replace(b, tag=t["key"].tag), 403),
-        (lambda b, t: replace(b, tag=t["user"].tag), 403),
-        (lambda b, t: replace(b, occasion=replace(b.occasion, session_id=bytes(32))), 403),
-        (lambda b, t: replace(b, occasion=replace(b.occasion, key_id=bytes(32))), 403),
-        (lambda b, t: replace(b, occasion=replace(b.occasion, user_id="mallory")), 403),
-        (lambda b, t: replace(b, notices={OPERATOR: b.notices[OPERATOR]}), 400),
-        (lambda b, t: b"?", 400),
-        (lambda b, t: bytes(5000), 413),
-    ],
-)
+WITHOUT_A_SESSION = [
+    (lambda b, t: replace(b, tag=bytes(32)), 403),
+    (lambda b, t: replace(b, tag=other(b.tag)), 403),
+    (lambda b, t: replace(b, tag=t["session"].tag), 403),
+    (lambda b, t: replace(b, tag=t["key"].tag), 403),
+    (lambda b, t: replace(b, tag=t["user"].tag), 403),
+    (lambda b, t: replace(b, occasion=replace(b.occasion, session_id=bytes(32))), 403),
+    (lambda b, t: replace(b, occasion=replace(b.occasion, key_id=bytes(32))), 403),
+    (lambda b, t: replace(b, occasion=replace(b.occasion, user_id="mallory")), 403),
+    (lambda b, t: replace(b, notices={OPERATOR: b.notices[OPERATOR]}), 400),
+    (lambda b, t: b"?", 400),
+    (lambda b, t: bytes(5000), 413),
+]
+
+
+@pytest.mark.parametrize(("change", "status"), WITHOUT_A_SESSION)
 async def test_who_had_no_session_suspends_nothing(change, status, gateway, client):
     share, ed = [client.give_key(curve) for curve in ("secp256k1", "ed25519")]
     mallory = service.Client.of(gateway, "mallory")
@@ -249,20 +249,20 @@ def sealed(body, share, **changed):
     }
 
 
-@pytest.mark.parametrize(
-    "forge",
-    [
-        lambda b, s, o: dict.fromkeys(MPC_NODES, b""),
-        lambda b, s, o: dict.fromkeys(MPC_NODES, bytes(200)),
-        lambda b, s, o: {j: other(notice) for j, notice in b.notices.items()},
-        lambda b, s, o: {j: notice[:-1] for j, notice in b.notices.items()},
-        lambda b, s, o: {OPERATOR: b.notices[INSTITUTION], INSTITUTION: b.notices[OPERATOR]},
-        lambda b, s, o: sealed(b, o),
-        lambda b, s, o: sealed(b, s, session_id=bytes(32)),
-        lambda b, s, o: sealed(b, s, user_id="mallory"),
-        lambda b, s, o: sealed(b, s, key_id=bytes(32)),
-    ],
-)
+OPENS_NOWHERE = [
+    lambda b, s, o: dict.fromkeys(MPC_NODES, b""),
+    lambda b, s, o: dict.fromkeys(MPC_NODES, bytes(200)),
+    lambda b, s, o: {j: other(notice) for j, notice in b.notices.items()},
+    lambda b, s, o: {j: notice[:-1] for j, notice in b.notices.items()},
+    lambda b, s, o: {OPERATOR: b.notices[INSTITUTION], INSTITUTION: b.notices[OPERATOR]},
+    lambda b, s, o: sealed(b, o),
+    lambda b, s, o: sealed(b, s, session_id=bytes(32)),
+    lambda b, s, o: sealed(b, s, user_id="mallory"),
+    lambda b, s, o: sealed(b, s, key_id=bytes(32)),
+]
+
+
+@pytest.mark.parametrize("forge", OPENS_NOWHERE)
 async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, client):
     """Whoever has a stolen token has a tag, too."""
     share, bob = client.give_key("secp256k1"), service.Client.of(gateway, "bob")

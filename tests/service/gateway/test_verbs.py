@@ -209,17 +209,17 @@ async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gatewa
     assert len(gateway.gateway.sessions.open_sessions) == 0
 
 
-@pytest.mark.parametrize(
-    ("header", "error"),
-    [
-        ({"sender": 3}, "messages: party 1 speaks for 3"),
-        ({"sender": 2}, "messages: party 1 speaks for 2"),
-        ({"receiver": 1}, "messages: party 1 takes no part"),
-        ({"receiver": 3}, "messages: party 3 takes no part"),
-        ({"receiver": 7}, "messages: party 7 takes no part"),
-        ({"session_id": bytes(32)}, "messages: of another session"),
-    ],
-)
+WRONG_HEADERS = [
+    ({"sender": 3}, "messages: party 1 speaks for 3"),
+    ({"sender": 2}, "messages: party 1 speaks for 2"),
+    ({"receiver": 1}, "messages: party 1 takes no part"),
+    ({"receiver": 3}, "messages: party 3 takes no part"),
+    ({"receiver": 7}, "messages: party 7 takes no part"),
+    ({"session_id": bytes(32)}, "messages: of another session"),
+]
+
+
+@pytest.mark.parametrize(("header", "error"), WRONG_HEADERS)
 async def test_envelopes_are_from_the_client_to_those_who_take_part(
     header, error, gateway, client, share
 ):

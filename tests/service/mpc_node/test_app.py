@@ -90,19 +90,19 @@ def test_trouble_of_the_store_is_the_nodes_own(place, caplog):
 FAILED = "the operator's MPC node has failed"
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (200, b"not a hello"),
-        (502, b"<html>Bad gateway</html>"),
-        (404, b'{"error": "no such key"}'),
-        (404, b'{"error": "no such key", "party": 3}'),
-        (404, b'{"error": 7, "party": 2}'),
-        (409, b'{"error": "busy", "party": 2, "retry_after_s": "soon"}'),
-        (401, b"[]"),
-        (301, b""),
-    ],
-)
+NO_ANSWERS = [
+    (200, b"not a hello"),
+    (502, b"<html>Bad gateway</html>"),
+    (404, b'{"error": "no such key"}'),
+    (404, b'{"error": "no such key", "party": 3}'),
+    (404, b'{"error": 7, "party": 2}'),
+    (409, b'{"error": "busy", "party": 2, "retry_after_s": "soon"}'),
+    (401, b"[]"),
+    (301, b""),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), NO_ANSWERS)
 def test_an_answer_that_is_none(status, body):
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": status, "headers": []})

@@ -30,13 +30,13 @@ def refusals(share, client, gateway, user_id, path):
     return request, refused.value
 
 
-@pytest.mark.parametrize(
-    ("curve", "path", "words"),
-    [
-        ("secp256k1", (0, HARDENED), 'step 2 ("2147483648") is hardened'),
-        ("ed25519", (0,), "ed25519 keys have no chain code"),
-    ],
-)
+NOWHERE = [
+    ("secp256k1", (0, HARDENED), 'step 2 ("2147483648") is hardened'),
+    ("ed25519", (0,), "ed25519 keys have no chain code"),
+]
+
+
+@pytest.mark.parametrize(("curve", "path", "words"), NOWHERE)
 async def test_a_path_that_leads_nowhere(gateway, client, share, curve, path, words):
     """Whatever its caller has looked at."""
     user_id = await client.user_id()

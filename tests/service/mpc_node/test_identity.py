@@ -51,14 +51,14 @@ def test_the_identity_vouches_for_the_seal_key(gateway):
     assert not is_hello_authentic(replace(hello, signature=bytes(64)))
 
 
-@pytest.mark.parametrize(
-    "forged",
-    [
-        lambda right: replace(right, signature=bytes(64)),
-        lambda right: replace(right, seal_key=bytes(32)),
-        lambda right: hello_of(Identity.generate(SystemRng()), OPERATOR),
-    ],
-)
+NOT_THE_OTHERS = [
+    lambda right: replace(right, signature=bytes(64)),
+    lambda right: replace(right, seal_key=bytes(32)),
+    lambda right: hello_of(Identity.generate(SystemRng()), OPERATOR),
+]
+
+
+@pytest.mark.parametrize("forged", NOT_THE_OTHERS)
 async def test_what_is_not_the_other_mpc_nodes_changes_nothing(forged, gateway, client):
     operator, institution = (gateway.links[party].node for party in MPC_NODES)
     with pytest.raises(Refused, match="this is not who the institution is"):

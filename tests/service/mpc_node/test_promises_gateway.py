@@ -168,15 +168,15 @@ COMMITTED = alter_kind(
 OF_ANOTHER_SESSION = alter_kind("Commitments", lambda m: replace(m, context=bytes(32)))
 
 
-@pytest.mark.parametrize(
-    ("curve", "tamper", "convicts", "discards"),
-    [
-        ("secp256k1", COMMITTED, True, True),
-        ("secp256k1", alter_kind("Commit", lambda m: b"?"), True, False),
-        ("ed25519", alter_kind("Commitments", lambda m: b"?"), True, False),
-        ("ed25519", OF_ANOTHER_SESSION, False, False),
-    ],
-)
+CHEATS = [
+    ("secp256k1", COMMITTED, True, True),
+    ("secp256k1", alter_kind("Commit", lambda m: b"?"), True, False),
+    ("ed25519", alter_kind("Commitments", lambda m: b"?"), True, False),
+    ("ed25519", OF_ANOTHER_SESSION, False, False),
+]
+
+
+@pytest.mark.parametrize(("curve", "tamper", "convicts", "discards"), CHEATS)
 async def test_a_node_uses_no_key_that_its_client_was_caught_cheating_with(
     party, curve, tamper, convicts, discards, gateway, client, share
 ):

@@ -340,17 +340,17 @@ def by_discarding_what_is_in_it(store, old, new):
     store.suspend("old", "why", b"less")
 
 
+WAYS_TO_DROP = [
+    by_activation,
+    by_abort,
+    by_the_other_nodes_abort,
+    by_the_end_of_its_session,
+    by_discarding_what_is_in_it,
+]
+
+
 @pytest.mark.parametrize("size", [0, 1])
-@pytest.mark.parametrize(
-    "drop",
-    [
-        by_activation,
-        by_abort,
-        by_the_other_nodes_abort,
-        by_the_end_of_its_session,
-        by_discarding_what_is_in_it,
-    ],
-)
+@pytest.mark.parametrize("drop", WAYS_TO_DROP)
 def test_no_file_has_anything_of_a_dropped_share(tmp_path, drop, size):
     """As soon as the method has returned, with the store still open."""
     path, old, new = tmp_path / "db", secret()[size], secret()[size]

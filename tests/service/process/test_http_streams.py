@@ -273,22 +273,22 @@ def test_trailer_fields_are_no_header_fields():
     assert b"authorization" not in dict(headers)
 
 
-@pytest.mark.parametrize(
-    ("stream", "status"),
-    [
-        (b"GET / HTTP/0.9\r\nHost: here\r\n\r\n", 505),
-        (b"GET / HTTP/2.0\r\nHost: here\r\n\r\n", 505),
-        (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
-        (b"GET / HTTP/1.1\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n", 400),
-        (HEAD + b"Content-Length: 8\r\nContent-Length: 9\r\n\r\n" + BODY, 400),
-        (HEAD + b"X: " + b"x" * LIMITS.header_bytes + b"\r\n\r\n", 431),
-        (HEAD + b"X:\n" * MOST_LINES + b"\n", 431),  # each costs as much as many bytes
-        (HEAD + b"X:\n" + b" \n" * MOST_LINES + b"\n", 431),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X:\n" * 101 + b"\n", 431),
-        *((b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n" % target, 400) for target in NOWHERE),
-    ],
-)
+REFUSED = [
+    (b"GET / HTTP/0.9\r\nHost: here\r\n\r\n", 505),
+    (b"GET / HTTP/2.0\r\nHost: here\r\n\r\n", 505),
+    (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+    (b"GET / HTTP/1.1\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n", 400),
+    (HEAD + b"Content-Length: 8\r\nContent-Length: 9\r\n\r\n" + BODY, 400),
+    (HEAD + b"X: " + b"x" * LIMITS.header_bytes + b"\r\n\r\n", 431),
+    (HEAD + b"X:\n" * MOST_LINES + b"\n", 431),  # each costs as much as many bytes
+    (HEAD + b"X:\n" + b" \n" * MOST_LINES + b"\n", 431),
+    (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X:\n" * 101 + b"\n", 431),
+    *((b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n" % target, 400) for target in NOWHERE),
+]
+
+
+@pytest.mark.parametrize(("stream", "status"), REFUSED)
 def test_refused_in_any_segments(stream, status):
     for segments in ([stream], cut(stream, range(len(stream))), [stream[:60], stream[60:]]):
         heard = served(segments)

@@ -9,19 +9,17 @@ from mpcsim.service import errors
 from mpcsim.service.rpc.error_encoding import from_json, to_json
 from mpcsim.service.rpc.grants import GrantRefused, StaleGrant
 
+REFUSALS = [
+    errors.Refused(409, "no"),
+    errors.key_busy("generation", 3),
+    errors.store_failed("full", OPERATOR),
+    errors.key_not_merged(OPERATOR, INSTITUTION),
+    GrantRefused("no grant"),
+    StaleGrant("an old one"),
+]
 
-@pytest.mark.parametrize(
-    "refused",
-    [
-        errors.Refused(409, "no"),
-        errors.key_busy("generation", 3),
-        errors.store_failed("full", OPERATOR),
-        errors.key_not_merged(OPERATOR, INSTITUTION),
-        GrantRefused("no grant"),
-        StaleGrant("an old one"),
-    ],
-    ids=lambda refused: type(refused).__name__,
-)
+
+@pytest.mark.parametrize("refused", REFUSALS, ids=lambda refused: type(refused).__name__)
 def test_it_arrives_as_what_it_was(refused):
     body = json.dumps(to_json(refused, OPERATOR)).encode()
     found = from_json(refused.status, body, OPERATOR)

@@ -42,38 +42,38 @@ def ends():
     return Ends()
 
 
-@pytest.mark.parametrize(
-    "scope",
-    [
-        SCOPE,
-        Scope("standing"),
-        Scope("close", "alice", None, b"s" * 32),
-        Scope("sign", message=b""),
-        Scope("sign", message=b"", path=(0, 7)),
-    ],
-)
+SCOPES = [
+    SCOPE,
+    Scope("standing"),
+    Scope("close", "alice", None, b"s" * 32),
+    Scope("sign", message=b""),
+    Scope("sign", message=b"", path=(0, 7)),
+]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
 def test_a_grant_is_for_its_scope(ends, scope):
     grant = ends.reader.read(ends.issue(scope))
     assert grant.user_id == scope.user_id
     grant.check(scope)
 
 
-@pytest.mark.parametrize(
-    ("what", "other"),
-    [
-        ("verb", {"verb": "open"}),
-        ("user", {"user_id": "mallory"}),
-        ("user", {"user_id": ""}),
-        ("key", {"key_id": b"K" * 32}),
-        ("key", {"key_id": None}),
-        ("session", {"session_id": b"S" * 32}),
-        ("session", {"session_id": None}),
-        ("message", {"message": b"pay 5 to eve"}),
-        ("message", {"message": b""}),
-        ("message", {"message": None}),
-        ("message", {"path": (7,)}),
-    ],
-)
+OTHER_SCOPES = [
+    ("verb", {"verb": "open"}),
+    ("user", {"user_id": "mallory"}),
+    ("user", {"user_id": ""}),
+    ("key", {"key_id": b"K" * 32}),
+    ("key", {"key_id": None}),
+    ("session", {"session_id": b"S" * 32}),
+    ("session", {"session_id": None}),
+    ("message", {"message": b"pay 5 to eve"}),
+    ("message", {"message": b""}),
+    ("message", {"message": None}),
+    ("message", {"path": (7,)}),
+]
+
+
+@pytest.mark.parametrize(("what", "other"), OTHER_SCOPES)
 def test_a_grant_is_for_nothing_else(ends, what, other):
     for granted, asked in [(SCOPE, SCOPE._replace(**other)), (SCOPE._replace(**other), SCOPE)]:
         grant = ends.reader.read(ends.issue(granted))

@@ -24,18 +24,18 @@ def test_a_name_is_read_as_it_was_written(verb, text):
     assert read(verb, *generation.headers().items()) == generation
 
 
-@pytest.mark.parametrize(
-    ("verb", "fields", "why"),
-    [
-        *(
-            ("generate", [("Idempotency-Key", text)], "Idempotency-Key: not 1 to 255 printable")
-            for text in ("", "x" * 256, "\xe9", "a\tb", "a\n", "\x7f")
-        ),
-        ("recover", [("Idempotency-Key", "a"), ("Idempotency-Key", "a")], "Idempotency-Key: not"),
-        ("generate", CallName("a", "recover").headers().items(), "Idempotency-Verb: not generate"),
-        ("recover", CallName("a", "sign").headers().items(), "Idempotency-Verb: not recover or"),
-    ],
-)
+NO_KEYS = [
+    *(
+        ("generate", [("Idempotency-Key", text)], "Idempotency-Key: not 1 to 255 printable")
+        for text in ("", "x" * 256, "\xe9", "a\tb", "a\n", "\x7f")
+    ),
+    ("recover", [("Idempotency-Key", "a"), ("Idempotency-Key", "a")], "Idempotency-Key: not"),
+    ("generate", CallName("a", "recover").headers().items(), "Idempotency-Verb: not generate"),
+    ("recover", CallName("a", "sign").headers().items(), "Idempotency-Verb: not recover or"),
+]
+
+
+@pytest.mark.parametrize(("verb", "fields", "why"), NO_KEYS)
 def test_what_is_none_is_refused(verb, fields, why):
     with pytest.raises(UsageError, match=why):
         read(verb, *fields)

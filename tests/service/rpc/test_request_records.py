@@ -86,17 +86,17 @@ async def test_what_it_turns_out_to_be_about():
     assert line["ms"] == 6.0
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ({"error": "no such key"}, "no such key"),
-        ({"code": 757, "message": "JWT_EXPIRED"}, "JWT_EXPIRED"),
-        (["error"], None),
-        ({"error": {"is": "secret"}}, None),
-        ({"error": "x" * (MAX_ERROR_BODY - 12)}, "x" * (MAX_ERROR_BODY - 12)),
-        ({"error": "x" * (MAX_ERROR_BODY - 11)}, None),  # more than is kept
-    ],
-)
+ERRORS = [
+    ({"error": "no such key"}, "no such key"),
+    ({"code": 757, "message": "JWT_EXPIRED"}, "JWT_EXPIRED"),
+    (["error"], None),
+    ({"error": {"is": "secret"}}, None),
+    ({"error": "x" * (MAX_ERROR_BODY - 12)}, "x" * (MAX_ERROR_BODY - 12)),
+    ({"error": "x" * (MAX_ERROR_BODY - 11)}, None),  # more than is kept
+]
+
+
+@pytest.mark.parametrize(("said", "told"), ERRORS)
 async def test_an_error_as_it_was_told(said, told):
     async def handle(request):
         return JSONResponse(said, 409, {"X-Error-Code": "busy"})

@@ -161,14 +161,14 @@ def test_tokens_of_other_algorithms_are_refused(rsa_key, alg):
     refused(jwt.encode(PAYLOAD, key, alg, {"kid": KID}))
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        {},  # another key of the same name
-        {"jwk": OTHER.jwks()["keys"][0]},  # a key that travels in the token
-        {"jku": "https://example.com/jwks.json", "x5u": "https://example.com"},
-    ],
-)
+ANOTHER_KEYS = [
+    {},  # another key of the same name
+    {"jwk": OTHER.jwks()["keys"][0]},  # a key that travels in the token
+    {"jku": "https://example.com/jwks.json", "x5u": "https://example.com"},
+]
+
+
+@pytest.mark.parametrize("header", ANOTHER_KEYS)
 def test_what_another_key_has_signed_is_refused(header):
     refused(signed(pem=OTHER_PEM, **header))
 
@@ -198,18 +198,18 @@ def test_any_altered_character_is_refused(data):
     refused(TOKEN[:i] + new + TOKEN[i + 1 :])
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        *(".", "..", "...", "a.b.c", "\ud800.\ud800.\ud800", "\x00" * 10),
-        *(
-            b64(header) + ".e30.AAAA"
-            for header in (b"[" * 2900, b'{"a":' * 500, b"\xff\xfe", [], "text")
-        ),
-        assembled({"alg": "ES256", "kid": KID}, b"not json", lambda _: bytes(64)),
-        *(TOKEN + ".", "." + TOKEN, TOKEN + "." + TOKEN, TOKEN + "\n", " " + TOKEN),
-    ],
-)
+NO_TOKENS = [
+    *(".", "..", "...", "a.b.c", "\ud800.\ud800.\ud800", "\x00" * 10),
+    *(
+        b64(header) + ".e30.AAAA"
+        for header in (b"[" * 2900, b'{"a":' * 500, b"\xff\xfe", [], "text")
+    ),
+    assembled({"alg": "ES256", "kid": KID}, b"not json", lambda _: bytes(64)),
+    *(TOKEN + ".", "." + TOKEN, TOKEN + "." + TOKEN, TOKEN + "\n", " " + TOKEN),
+]
+
+
+@pytest.mark.parametrize("token", NO_TOKENS)
 def test_what_is_no_token_is_refused(token):
     refused(token)
 
@@ -227,16 +227,16 @@ def test_a_huge_token_is_refused_unread():
         checking.verify("a" * tokens.MAX_TOKEN_CHARS)
 
 
-@pytest.mark.parametrize(
-    ("token", "late_s", "code", "message"),
-    [
-        (None, 0, 755, "JWT_MISSING"),
-        ("", 0, 755, "JWT_MISSING"),
-        ("x", 0, 756, "JWT_INVALID"),
-        (TOKEN, 60, 757, "JWT_EXPIRED"),
-        (TOKEN[:-4] + "AAAA", 999, 756, "JWT_INVALID"),  # forged rather than expired
-    ],
-)
+SAID_IN_401 = [
+    (None, 0, 755, "JWT_MISSING"),
+    ("", 0, 755, "JWT_MISSING"),
+    ("x", 0, 756, "JWT_INVALID"),
+    (TOKEN, 60, 757, "JWT_EXPIRED"),
+    (TOKEN[:-4] + "AAAA", 999, 756, "JWT_INVALID"),  # forged rather than expired
+]
+
+
+@pytest.mark.parametrize(("token", "late_s", "code", "message"), SAID_IN_401)
 def test_what_goes_out_in_the_401(token, late_s, code, message):
     error = refused(token, clock=Clock(NOW + late_s), code=code)
     assert error.detail() == {"code": code, "message": message}
@@ -263,13 +263,13 @@ BAD_CLAIMS = {
 BAD_KEY_IDS = [KEY_ID.upper(), KEY_ID[:-1], KEY_ID + "\n", 5]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({claim: value} for claim, values in BAD_CLAIMS.items() for value in values),
-        *({"use": "key", "key_id": key_id} for key_id in BAD_KEY_IDS),
-    ],
-)
+BAD_CHANGES = [
+    *({claim: value} for claim, values in BAD_CLAIMS.items() for value in values),
+    *({"use": "key", "key_id": key_id} for key_id in BAD_KEY_IDS),
+]
+
+
+@pytest.mark.parametrize("change", BAD_CHANGES)
 def test_a_bad_claim_is_refused(change):
     refused(signed({**PAYLOAD, **change}))
 
@@ -381,19 +381,19 @@ def koblitz_jwk():
     return {**jwt.algorithms.ECAlgorithm.to_jwk(public, True), "kid": KID, "alg": "ES256"}
 
 
-@pytest.mark.parametrize(
-    "jwks",
-    [
-        *({}, [], [1], "text"),
-        *({"keys": keys} for keys in ([], None, "text", [1, None, "x"], [{}], [koblitz_jwk()])),
-        {"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": KID, "alg": "HS256"}]},
-        {"keys": [{name: value for name, value in JWK.items() if name != "kid"}]},
-        *({"keys": [{**JWK, "x": x}]} for x in (JWK["x"][:-4], 5)),
-        *({"keys": [{**JWK, "crv": "P-384"}]}, {"keys": [{**JWK, "y": JWK["x"]}]}),
-        *({"keys": [{**JWK, "alg": alg}]} for alg in ("ES384", ["ES256"])),
-        *({"keys": [{**JWK, "kid": 5}]}, {"keys": [{**JWK, "kty": ["EC"]}]}),
-    ],
-)
+NO_KEY_SETS = [
+    *({}, [], [1], "text"),
+    *({"keys": keys} for keys in ([], None, "text", [1, None, "x"], [{}], [koblitz_jwk()])),
+    {"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": KID, "alg": "HS256"}]},
+    {"keys": [{name: value for name, value in JWK.items() if name != "kid"}]},
+    *({"keys": [{**JWK, "x": x}]} for x in (JWK["x"][:-4], 5)),
+    *({"keys": [{**JWK, "crv": "P-384"}]}, {"keys": [{**JWK, "y": JWK["x"]}]}),
+    *({"keys": [{**JWK, "alg": alg}]} for alg in ("ES384", ["ES256"])),
+    *({"keys": [{**JWK, "kid": 5}]}, {"keys": [{**JWK, "kty": ["EC"]}]}),
+]
+
+
+@pytest.mark.parametrize("jwks", NO_KEY_SETS)
 def test_what_is_no_key_set_is_refused(jwks):
     with pytest.raises(InvalidEncoding, match="Key Set"):
         tokens.TokenVerifier(jwks, "gateway")
@@ -428,14 +428,14 @@ def test_bearer(header):
     assert tokens.bearer(header) == "abc.def-_"
 
 
-@pytest.mark.parametrize(
-    ("header", "code"),
-    [
-        *((header, 755) for header in (None, "", "  ", "Bearer", "Bearer  ")),
-        *((header, 756) for header in ("Basic YTpi", "abc.def", "Bearerabc", "Bearer a b")),
-        *((header, 756) for header in ("Bearer a,b", "Bearer \u00e4", "Token Bearer a")),
-    ],
-)
+NO_BEARERS = [
+    *((header, 755) for header in (None, "", "  ", "Bearer", "Bearer  ")),
+    *((header, 756) for header in ("Basic YTpi", "abc.def", "Bearerabc", "Bearer a b")),
+    *((header, 756) for header in ("Bearer a,b", "Bearer \u00e4", "Token Bearer a")),
+]
+
+
+@pytest.mark.parametrize(("header", "code"), NO_BEARERS)
 def test_not_a_bearer(header, code):
     with pytest.raises(
         tokens.TokenError, match="Bearer <token>" if code == 756 else "MISSING"

@@ -134,16 +134,16 @@ def test_connections_are_kept():
     against(saying(b"hello"), test)
 
 
-@pytest.mark.parametrize(
-    ("after", "seconds"),
-    [
-        *(("7", "7"), ("soon", "soon"), (None, None), ("Fri, 99 Nov 2026 10:00:00 GMT",) * 2),
-        ("Fri, 27 Nov 2026 10:00:30 GMT", "30"),
-        ("Friday, 27-Nov-26 10:00:30 GMT", "30"),
-        ("Fri Nov 27 10:00:30 2026", "30"),
-        ("Fri, 27 Nov 2026 09:00:00 GMT", "0"),
-    ],
-)
+RETRY_AFTER = [
+    *(("7", "7"), ("soon", "soon"), (None, None), ("Fri, 99 Nov 2026 10:00:00 GMT",) * 2),
+    ("Fri, 27 Nov 2026 10:00:30 GMT", "30"),
+    ("Friday, 27-Nov-26 10:00:30 GMT", "30"),
+    ("Fri Nov 27 10:00:30 2026", "30"),
+    ("Fri, 27 Nov 2026 09:00:00 GMT", "0"),
+]
+
+
+@pytest.mark.parametrize(("after", "seconds"), RETRY_AFTER)
 def test_when_to_retry_may_be_a_date(after, seconds):
     """By the clock of whoever answers, where it is shown."""
     headers = {} if after is None else {"Retry-After": after}
@@ -224,15 +224,15 @@ def test_no_more_connections_than_there_may_be(monkeypatch):
     against(in_pairs, test)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc",
-        b"HTTP/1.1 200 OK\r\ncontent",
-        b"SSH-2.0-OpenSSH_9.6\r\n",
-    ],
-)
+BROKEN_OFF = [
+    b"",
+    b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc",
+    b"HTTP/1.1 200 OK\r\ncontent",
+    b"SSH-2.0-OpenSSH_9.6\r\n",
+]
+
+
+@pytest.mark.parametrize("data", BROKEN_OFF)
 def test_a_connection_that_breaks(data):
     async def test(transport, server):
         with pytest.raises(ConnectionLost):
@@ -265,13 +265,13 @@ def test_a_kept_connection_that_has_ended_is_replaced():
 ANY = "://gateway"
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        *("", "gateway", f"ftp{ANY}", "http://", "http://user:password@gateway"),
-        *(f"http{ANY}{more}" for more in ("?x=y", "#x", ":x", ":70000")),
-    ],
-)
+NO_ADDRESSES = [
+    *("", "gateway", f"ftp{ANY}", "http://", "http://user:password@gateway"),
+    *(f"http{ANY}{more}" for more in ("?x=y", "#x", ":x", ":70000")),
+]
+
+
+@pytest.mark.parametrize("address", NO_ADDRESSES)
 def test_addresses_that_are_none(address):
     with pytest.raises(ValueError):
         HttpTransport(address)

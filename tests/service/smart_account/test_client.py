@@ -94,18 +94,18 @@ def test_another_operations_digest_is_not_signed(embedded, owner):
     assert "signature" not in flow.fields
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "lies"),
-    [
-        (Endpoint.INFO, {"nonce": "zero"}),
-        (Endpoint.INFO, {"init_code": None}),
-        (Endpoint.EXECUTE, {"call_data": "0x1"}),
-        (Endpoint.SPONSOR, {"paymasterAndData": None}),
-        (Endpoint.SPONSOR, {"result": None}),
-        (Endpoint.DIGEST, {"digest": None}),
-        (Endpoint.SEND, {"user_op_hash": None}),
-    ],
-)
+NONSENSE = [
+    (Endpoint.INFO, {"nonce": "zero"}),
+    (Endpoint.INFO, {"init_code": None}),
+    (Endpoint.EXECUTE, {"call_data": "0x1"}),
+    (Endpoint.SPONSOR, {"paymasterAndData": None}),
+    (Endpoint.SPONSOR, {"result": None}),
+    (Endpoint.DIGEST, {"digest": None}),
+    (Endpoint.SEND, {"user_op_hash": None}),
+]
+
+
+@pytest.mark.parametrize(("endpoint", "lies"), NONSENSE)
 def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies):
     client = clients.SmartAccountClient(Liar(embedded.client._transport, endpoint, **lies))
     flow = client.begin(owner.address, to=RECIPIENT, sponsored=True)
@@ -118,17 +118,17 @@ def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies)
 THEFT = "0x" + contracts.account().abi.call("execute", ZERO_ADDRESS, 10**18, b"").hex()
 
 
-@pytest.mark.parametrize(
-    ("sponsored", "endpoint", "lies", "said"),
-    [
-        (True, Endpoint.EXECUTE, {"call_data": THEFT}, "the call data are of another call"),
-        (True, Endpoint.EXECUTE, {"call_data": "0x"}, "the call data are of another call"),
-        (True, Endpoint.SPONSOR, {"paymasterAndData": "0x"}, "the account would pay"),
-        (True, Endpoint.SPONSOR, {"paymasterAndData": ZERO_ADDRESS}, "the account would pay"),
-        (False, Endpoint.GAS, {"preVerificationGas": hex(10**11)}, "the owner pays up to"),
-        (False, Endpoint.GAS, {"maxFeePerGas": hex(10**13)}, "the owner pays up to"),
-    ],
-)
+LIES = [
+    (True, Endpoint.EXECUTE, {"call_data": THEFT}, "the call data are of another call"),
+    (True, Endpoint.EXECUTE, {"call_data": "0x"}, "the call data are of another call"),
+    (True, Endpoint.SPONSOR, {"paymasterAndData": "0x"}, "the account would pay"),
+    (True, Endpoint.SPONSOR, {"paymasterAndData": ZERO_ADDRESS}, "the account would pay"),
+    (False, Endpoint.GAS, {"preVerificationGas": hex(10**11)}, "the owner pays up to"),
+    (False, Endpoint.GAS, {"maxFeePerGas": hex(10**13)}, "the owner pays up to"),
+]
+
+
+@pytest.mark.parametrize(("sponsored", "endpoint", "lies", "said"), LIES)
 def test_a_lying_service_gets_nothing_signed_but_what_the_owner_wishes(
     embedded, owner, sponsored, endpoint, lies, said
 ):
@@ -141,17 +141,17 @@ def test_a_lying_service_gets_nothing_signed_but_what_the_owner_wishes(
     assert not flow.fields.keys() & {"signature", *lies}
 
 
-@pytest.mark.parametrize(
-    ("answer", "code", "said"),
-    [
-        (httpx.Response(204), None, "204 No Content without the JSON object that is due"),
-        (httpx.Response(200, json=[]), None, "200 OK without the JSON object that is due"),
-        (httpx.Response(200, text="oops"), None, "200 OK without the JSON object that is due"),
-        (httpx.Response(502, text="<html>busy"), 502, "info query: <html>busy"),
-        (httpx.Response(401, json={"error": "no token"}), 401, "info query: no token"),
-        (httpx.Response(503), 503, "Service Unavailable"),
-    ],
-)
+UNDUE_ANSWERS = [
+    (httpx.Response(204), None, "204 No Content without the JSON object that is due"),
+    (httpx.Response(200, json=[]), None, "200 OK without the JSON object that is due"),
+    (httpx.Response(200, text="oops"), None, "200 OK without the JSON object that is due"),
+    (httpx.Response(502, text="<html>busy"), 502, "info query: <html>busy"),
+    (httpx.Response(401, json={"error": "no token"}), 401, "info query: no token"),
+    (httpx.Response(503), 503, "Service Unavailable"),
+]
+
+
+@pytest.mark.parametrize(("answer", "code", "said"), UNDUE_ANSWERS)
 def test_an_answer_without_what_is_due_is_told_as_what_it_is(answer, code, said):
     http = httpx.Client(
         transport=httpx.MockTransport(lambda request: answer), base_url="http://gateway"

@@ -99,18 +99,18 @@ def test_nothing_is_answered_without_authorization(url, endpoint):
     assert reply.status_code == 401
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        (b"", "the body is not JSON"),
-        (b'{"to": "0x0", "to": "0x1"}', "the body has the member to twice"),
-        (b"[]", "the body is not a JSON object"),
-        (b"{%b}" % (b'"a":{},' * 999), "the body has 1000 values or more"),
-        (b"{}", "to: missing"),
-        (b'{"to": 5, "value": 1}', "to: not an address"),
-        (b'{"to": "0x12", "value": NaN}', "the body is not JSON"),
-    ],
-)
+BAD_BODIES = [
+    (b"", "the body is not JSON"),
+    (b'{"to": "0x0", "to": "0x1"}', "the body has the member to twice"),
+    (b"[]", "the body is not a JSON object"),
+    (b"{%b}" % (b'"a":{},' * 999), "the body has 1000 values or more"),
+    (b"{}", "to: missing"),
+    (b'{"to": 5, "value": 1}', "to: not an address"),
+    (b'{"to": "0x12", "value": NaN}', "the body is not JSON"),
+]
+
+
+@pytest.mark.parametrize(("body", "says"), BAD_BODIES)
 def test_bad_bodies(http, body, says):
     reply = http.post(Endpoint.EXECUTE.path, content=body)
     assert reply.status_code == 400
@@ -134,14 +134,14 @@ def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
     assert http.post(Endpoint.SEND.path, json=body).status_code == 409
 
 
-@pytest.mark.parametrize(
-    ("refused", "status", "wait_s"),
-    [
-        (ChainUnavailable("the chain's node did not answer: \ud800"), 502, "5"),
-        (BudgetSpent("the day's budget is spent", 77), 429, "77"),
-        (TooManyRequests("too many"), 429, f"{RETRY_AFTER_S}"),
-    ],
-)
+REFUSALS = [
+    (ChainUnavailable("the chain's node did not answer: \ud800"), 502, "5"),
+    (BudgetSpent("the day's budget is spent", 77), 429, "77"),
+    (TooManyRequests("too many"), 429, f"{RETRY_AFTER_S}"),
+]
+
+
+@pytest.mark.parametrize(("refused", "status", "wait_s"), REFUSALS)
 def test_how_a_refusal_is_answered(embedded, http, monkeypatch, refused, status, wait_s):
     """A lone surrogate in the chain's words does not keep them from being answered."""
     monkeypatch.setattr(embedded.service, "owner_account", Mock(side_effect=refused))

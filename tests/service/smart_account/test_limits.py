@@ -18,18 +18,18 @@ FEES = Fees(base_fee=100, priority=10)  # maximum: 210
 OPERATION = UserOperation(SOMEBODY, 0, b"", b"", 1, 10, 100, 200, 20, b"", b"")
 
 
-@pytest.mark.parametrize(
-    ("fee", "priority", "says"),
-    [
-        (135, 10, None),
-        (134, 10, "max_fee_per_gas: below 135"),
-        (200, 9, "max_priority_fee_per_gas: below 10"),
-        (1050, 1050, None),
-        (1051, 10, "max_fee_per_gas: above 1050"),
-        (1050, 1051, "max_priority_fee_per_gas: above 1050"),
-        (200, 201, "max_priority_fee_per_gas: above max_fee_per_gas"),
-    ],
-)
+FEES_OUT_OF_BOUNDS = [
+    (135, 10, None),
+    (134, 10, "max_fee_per_gas: below 135"),
+    (200, 9, "max_priority_fee_per_gas: below 10"),
+    (1050, 1050, None),
+    (1051, 10, "max_fee_per_gas: above 1050"),
+    (1050, 1051, "max_priority_fee_per_gas: above 1050"),
+    (200, 201, "max_priority_fee_per_gas: above max_fee_per_gas"),
+]
+
+
+@pytest.mark.parametrize(("fee", "priority", "says"), FEES_OUT_OF_BOUNDS)
 def test_bounds_of_fees(fee, priority, says):
     operation = replace(OPERATION, max_fee_per_gas=fee, max_priority_fee_per_gas=priority)
     if says is None:

@@ -268,15 +268,15 @@ def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
     assert on.state(account) == before
 
 
-@pytest.mark.parametrize(
-    ("signature", "says"),
-    [
-        (b"", "AA23 reverted: ECDSA: invalid signature length"),
-        (b"\x11" * 64, "AA23 reverted: ECDSA: invalid signature length"),
-        (b"\xff" * 65, "AA23 reverted: ECDSA: invalid signature 's' value"),
-        (bytes(65), "AA23 reverted: ECDSA: invalid signature"),
-    ],
-)
+MALFORMED_SIGNATURES = [
+    (b"", "AA23 reverted: ECDSA: invalid signature length"),
+    (b"\x11" * 64, "AA23 reverted: ECDSA: invalid signature length"),
+    (b"\xff" * 65, "AA23 reverted: ECDSA: invalid signature 's' value"),
+    (bytes(65), "AA23 reverted: ECDSA: invalid signature"),
+]
+
+
+@pytest.mark.parametrize(("signature", "says"), MALFORMED_SIGNATURES)
 def test_malformed_signatures_are_refused_by_the_account(embedded, owner, signature, says):
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     body = {**flow._body(), "signature": "0x" + signature.hex()}

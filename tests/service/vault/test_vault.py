@@ -270,28 +270,28 @@ def test_a_store_has_one_spelling():
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
+SPOILT_TEXTS = [
+    (lambda s: "", "empty"),
+    (lambda s: "A", "base64"),
+    (lambda s: s + "=", "base64"),
+    (lambda s: s + "==", "base64"),
+    (lambda s: s + "\n", "base64"),
+    (lambda s: " " + s, "base64"),
+    (lambda s: s[:8] + "\r\n" + s[8:], "base64"),
+    (lambda s: s[:8] + "====" + s[8:], "base64"),
+    (lambda s: s + "\u0100", "base64"),
+    (lambda s: s[:8] + "+" + s[9:], "base64"),
+    (lambda s: s[:8] + "/" + s[9:], "base64"),
+    (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected [12]"),
+    (lambda s: text(b"\4" + raw(s)[1:]), "version 4, expected [12]"),
+    (lambda s: text(raw(s)[:20]), "too short|truncated"),
+    (lambda s: s * 2000, "more than"),
+    (lambda s: "A" * 10**7, "more than"),
+]
+
+
 @pytest.mark.parametrize("which", [0, 1], ids=["encrypted_share", "secret_store"])
-@pytest.mark.parametrize(
-    ("spoil", "reason"),
-    [
-        (lambda s: "", "empty"),
-        (lambda s: "A", "base64"),
-        (lambda s: s + "=", "base64"),
-        (lambda s: s + "==", "base64"),
-        (lambda s: s + "\n", "base64"),
-        (lambda s: " " + s, "base64"),
-        (lambda s: s[:8] + "\r\n" + s[8:], "base64"),
-        (lambda s: s[:8] + "====" + s[8:], "base64"),
-        (lambda s: s + "\u0100", "base64"),
-        (lambda s: s[:8] + "+" + s[9:], "base64"),
-        (lambda s: s[:8] + "/" + s[9:], "base64"),
-        (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected [12]"),
-        (lambda s: text(b"\4" + raw(s)[1:]), "version 4, expected [12]"),
-        (lambda s: text(raw(s)[:20]), "too short|truncated"),
-        (lambda s: s * 2000, "more than"),
-        (lambda s: "A" * 10**7, "more than"),
-    ],
-)
+@pytest.mark.parametrize(("spoil", "reason"), SPOILT_TEXTS)
 def test_malformed_text(which, spoil, reason):
     name, read = [
         ("encrypted_share", vault.EncryptedShare.from_text),
@@ -492,30 +492,29 @@ def test_halves_of_another_length(length):
 # --- usage --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"share": b""}, "share of 0 bytes"),
-        ({"share": bytes((1 << 16) + 1)}, "share of 65537 bytes"),
-        ({"pw_key": bytes(31)}, "pw_key of 31 bytes"),
-        ({"salt": bytes(15)}, "salt of 15 bytes"),
-        ({"salt": bytes(17), "pw_key": bytes(32)}, "salt of 17 bytes"),
-        ({"curve": "p256"}, "unknown curve"),
-        ({"key_id": "C1" * 32}, "lower-case hex"),
-        ({"key_id": "c1" * 31}, "lower-case hex"),
-        ({"key_id": "c1 " * 32}, "lower-case hex"),
-        ({"key_id": "zz" * 32}, "lower-case hex"),
-        ({"node_keys": {OPERATOR: NODE_KEYS[OPERATOR]}}, "one seal key for each"),
-        ({"node_keys": {**NODE_KEYS, 1: bytes(32)}}, "one seal key for each"),
-        ({"node_keys": {**NODE_KEYS, OPERATOR: bytes(31)}}, "seal key of 31 bytes"),
-        ({"auth_keys": {}}, "one authentication key for each"),
-        ({"auth_keys": {**AUTH_KEYS, INSTITUTION: bytes(33)}}, "authentication key of 33 bytes"),
-        ({"identities": {OPERATOR: bytes(32)}}, "one identity for each"),
-        ({"identities": {**IDENTITIES, OPERATOR: b""}}, "identity of 0 bytes"),
-        *(({"node_keys": {**NODE_KEYS, INSTITUTION: p}}, "low order") for p in LOW_ORDER),
-    ],
-    ids=lambda v: str(v)[:40],
-)
+UNSEALABLE = [
+    ({"share": b""}, "share of 0 bytes"),
+    ({"share": bytes((1 << 16) + 1)}, "share of 65537 bytes"),
+    ({"pw_key": bytes(31)}, "pw_key of 31 bytes"),
+    ({"salt": bytes(15)}, "salt of 15 bytes"),
+    ({"salt": bytes(17), "pw_key": bytes(32)}, "salt of 17 bytes"),
+    ({"curve": "p256"}, "unknown curve"),
+    ({"key_id": "C1" * 32}, "lower-case hex"),
+    ({"key_id": "c1" * 31}, "lower-case hex"),
+    ({"key_id": "c1 " * 32}, "lower-case hex"),
+    ({"key_id": "zz" * 32}, "lower-case hex"),
+    ({"node_keys": {OPERATOR: NODE_KEYS[OPERATOR]}}, "one seal key for each"),
+    ({"node_keys": {**NODE_KEYS, 1: bytes(32)}}, "one seal key for each"),
+    ({"node_keys": {**NODE_KEYS, OPERATOR: bytes(31)}}, "seal key of 31 bytes"),
+    ({"auth_keys": {}}, "one authentication key for each"),
+    ({"auth_keys": {**AUTH_KEYS, INSTITUTION: bytes(33)}}, "authentication key of 33 bytes"),
+    ({"identities": {OPERATOR: bytes(32)}}, "one identity for each"),
+    ({"identities": {**IDENTITIES, OPERATOR: b""}}, "identity of 0 bytes"),
+    *(({"node_keys": {**NODE_KEYS, INSTITUTION: p}}, "low order") for p in LOW_ORDER),
+]
+
+
+@pytest.mark.parametrize(("changes", "reason"), UNSEALABLE, ids=lambda v: str(v)[:40])
 def test_sealing_refuses(changes, reason):
     with pytest.raises(UsageError, match=reason):
         sealed(**changes)
