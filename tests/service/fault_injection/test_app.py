@@ -70,18 +70,18 @@ def test_nothing_works_without_the_token(method, path, token):
     assert thrown.seen == []
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "status", "why"),
-    [
-        ("/control/rest", {"json": {}}, 404, "unknown switch 'rest'; did you mean reset?"),
-        ("/control/down", {"json": {"part": "bank"}}, 400, "down: unknown part 'bank'"),
-        ("/control/down", {"content": b"part=node"}, 400, "the body is not JSON"),
-        ("/control/down", {"content": b"[]"}, 400, "what it is told must be an object"),
-        ("/control/down", {"content": b" " * 100_000}, 413, "body of more than 65536 bytes"),
-        ("/control/reset", {"headers": [("Content-Encoding", "gzip")]}, 415, "identity"),
-        ("/elsewhere", {}, 404, "Not Found"),
-    ],
-)
+MISTAKES = [
+    ("/control/rest", {"json": {}}, 404, "unknown switch 'rest'; did you mean reset?"),
+    ("/control/down", {"json": {"part": "bank"}}, 400, "down: unknown part 'bank'"),
+    ("/control/down", {"content": b"part=node"}, 400, "the body is not JSON"),
+    ("/control/down", {"content": b"[]"}, 400, "what it is told must be an object"),
+    ("/control/down", {"content": b" " * 100_000}, 413, "body of more than 65536 bytes"),
+    ("/control/reset", {"headers": [("Content-Encoding", "gzip")]}, 415, "identity"),
+    ("/elsewhere", {}, 404, "Not Found"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "status", "why"), MISTAKES)
 def test_each_mistake_has_an_answer(path, body, status, why):
     answer = asked(Thrown(), "POST", path, **body)
     assert answer.status_code == status

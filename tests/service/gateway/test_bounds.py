@@ -18,10 +18,9 @@ from mpcsim.service.gateway.sessions import streaming
 from mpcsim.service.gateway.sessions.routing import MAX_DELIVERIES, MAX_MESSAGES_OF_NODE
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.http import RequestBody
-from tests.helpers.gateway import Client, give_key, until
+from tests.helpers.gateway import Client, refusal, until
 from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic
 from tests.service.gateway.test_lying_node import lie
-from tests.service.gateway.test_sessions import refusal
 
 NO_ANSWER = (502, "the operator's MPC node answers something else than it was asked")
 
@@ -31,15 +30,15 @@ async def in_pieces(*pieces):
         yield piece
 
 
-@pytest.mark.parametrize(
-    ("path", "limit"),
-    [
-        (SIGN_UP, MAX_FORM_BYTES),
-        (LOGIN, MAX_FORM_BYTES),
-        (wire.PREFIX + "suspend", MAX_FORM_BYTES),
-        (wire.PREFIX + "exchange", wire.MAX_BODY_BYTES),
-    ],
-)
+LONGEST = [
+    (SIGN_UP, MAX_FORM_BYTES),
+    (LOGIN, MAX_FORM_BYTES),
+    (wire.PREFIX + "suspend", MAX_FORM_BYTES),
+    (wire.PREFIX + "exchange", wire.MAX_BODY_BYTES),
+]
+
+
+@pytest.mark.parametrize(("path", "limit"), LONGEST)
 async def test_bodies_are_limited_whether_they_say_their_length_or_not(
     path, limit, gateway, client
 ):
@@ -90,8 +89,7 @@ async def test_so_many_requests_of_a_user_are_answered_at_a_time(
     places = gateway.app.state.places
     assert places._most == min(most_of_user, REQUESTS_OF_USER + 4 * queue)
     why = (429, str(too_many_requests()))
-    share, go_on = await give_key(gateway, client, "ed25519"), asyncio.Event()
-    await client.meet()
+    share, go_on = client.give_key("ed25519"), asyncio.Event()
     places._most, port = 2, gateway.links[OPERATOR].port
     handle = port.handle
 
@@ -142,9 +140,7 @@ def answer_with(gateway, party, verb, change):
 
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
 @pytest.mark.parametrize("over", [0, 1])
-async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    await client.meet()
+async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, client, share):
     party, request = client.begin_sign(share)
     noise = Envelope(9, 1, False, OPERATOR, CLIENT, party.session_id, b"").encode()
     answer_with(
@@ -163,7 +159,7 @@ async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, 
 @pytest.mark.parametrize("deliveries", [MAX_DELIVERIES - 1, MAX_DELIVERIES, math.inf])
 async def test_mpc_nodes_talk_to_each_other_so_often_in_a_request(deliveries, gateway, client):
     """Whoever would go on for ever is heard no more, and the caller is answered."""
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     asked = []
 
     def talkative(answer, party):

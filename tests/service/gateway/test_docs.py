@@ -16,7 +16,7 @@ from mpcsim.service.smart_account.endpoints import PREFIX, Endpoint
 from mpcsim.service.smart_account.operation.fields import FIELDS
 from tests.helpers.api_surface import check_surface
 from tests.helpers.documented import Documented
-from tests.helpers.gateway import Client, give_key, open_with
+from tests.helpers.gateway import Client, open_with
 from tests.helpers.repo import ROOT
 from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic, grant, known
 
@@ -107,52 +107,46 @@ def test_the_document_is_one(documented):
     assert found == documented.operations().keys()
 
 
-def test_it_says_truly_what_needs_a_token(gateway, documented):
-    async def ask():
-        http = Client.of(gateway).http
-        for (method, path), operation in documented.operations().items():
-            answer = await http.request(method, re.sub(r"\{\w+\}", "0x00", path))
-            security = operation.get("security", documented.document["security"])
-            assert (security == []) == ((method, path) in OPEN), path
-            assert (answer.status_code == 401) == (security != []), path
-            if security == [{"accessToken": []}]:
-                assert answer.json() == {"code": 755, "message": "JWT_MISSING"}
-
-    asyncio.run(ask())
+async def test_it_says_truly_what_needs_a_token(gateway, documented):
+    http = Client.of(gateway).http
+    for (method, path), operation in documented.operations().items():
+        answer = await http.request(method, re.sub(r"\{\w+\}", "0x00", path))
+        security = operation.get("security", documented.document["security"])
+        assert (security == []) == ((method, path) in OPEN), path
+        assert (answer.status_code == 401) == (security != []), path
+        if security == [{"accessToken": []}]:
+            assert answer.json() == {"code": 755, "message": "JWT_MISSING"}
 
 
-def test_answers_are_as_it_says(gateway, documented):
+async def test_answers_are_as_it_says(gateway, documented):
     """What callers are answered with a key, without one, and when they are wrong."""
 
-    async def ask():
-        client = Client.of(gateway, "carol")
-        http = client.http
-        for body in ({"username": "dora"}, {"username": "dora"}, {}):
-            documented.check(await http.post(SIGN_UP, json=body))
-            documented.check(await http.post(SIGN_UP, json=body, headers=known(gateway)))
-        wrong = basic(gateway.credentials.api_key, "no")
-        for headers, form in (
-            (known(gateway), grant("dora")),
-            (known(gateway), {}),
-            (wrong, grant("dora")),
-        ):
-            documented.check(await http.post(LOGIN, data=form, headers=headers))
-        documented.check(await http.get("/.well-known/jwks.json"))
-        documented.check(await http.get("/mpc/v1/nodes"))
-        share = await give_key(gateway, client, "ed25519")
-        key_id, public_key = share.record.epoch.hex(), "0x" + share.public_key.encode().hex()
-        for question in (
-            "user",
-            "keys",
-            "wallet",
-            f"token?id={key_id}",
-            "token?id=" + "0" * 64,
-            f"address?curve=ed25519&public_key={public_key}",
-            "address?curve=none",
-        ):
-            documented.check(await client.request("GET", f"/wallet/v1/{question}"))
-        documented.check(await http.get("/wallet/v1/keys"))
-
-    asyncio.run(ask())
+    client = Client.of(gateway, "carol")
+    http = client.http
+    for body in ({"username": "dora"}, {"username": "dora"}, {}):
+        documented.check(await http.post(SIGN_UP, json=body))
+        documented.check(await http.post(SIGN_UP, json=body, headers=known(gateway)))
+    wrong = basic(gateway.credentials.api_key, "no")
+    for headers, form in (
+        (known(gateway), grant("dora")),
+        (known(gateway), {}),
+        (wrong, grant("dora")),
+    ):
+        documented.check(await http.post(LOGIN, data=form, headers=headers))
+    documented.check(await http.get("/.well-known/jwks.json"))
+    documented.check(await http.get("/mpc/v1/nodes"))
+    share = client.give_key("ed25519")
+    key_id, public_key = share.record.epoch.hex(), "0x" + share.public_key.encode().hex()
+    for question in (
+        "user",
+        "keys",
+        "wallet",
+        f"token?id={key_id}",
+        "token?id=" + "0" * 64,
+        f"address?curve=ed25519&public_key={public_key}",
+        "address?curve=none",
+    ):
+        documented.check(await client.request("GET", f"/wallet/v1/{question}"))
+    documented.check(await http.get("/wallet/v1/keys"))
     said = {at for at in documented.operations() if not at[1].startswith((PREFIX, "/mpc/v1/"))}
     assert documented.seen == said | {("GET", "/mpc/v1/nodes")}

@@ -18,7 +18,7 @@ from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.rpc.activation_messages import ActivationState, GetActivationState
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.web.transport import AsgiTransport, HttpTransport, Limits
-from tests.helpers.gateway import Client, give_key
+from tests.helpers.gateway import Client
 from tests.node.harness import PLACES, running
 
 
@@ -53,7 +53,7 @@ def run(place, work, **limits):
 @pytest.mark.parametrize("place", PLACES)
 def test_a_whole_life_of_a_key(place):
     async def work(gateway, client, ports):
-        await client.check_works(await give_key(gateway, client, "secp256k1"))
+        await client.check_works(client.give_key("secp256k1"))
         old = await client.generate("ed25519")
         await client.check_works(old)
         new = await client.recover("ed25519")
@@ -90,19 +90,19 @@ def test_trouble_of_the_store_is_the_nodes_own(place, caplog):
 FAILED = "the operator's MPC node has failed"
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (200, b"not a hello"),
-        (502, b"<html>Bad gateway</html>"),
-        (404, b'{"error": "no such key"}'),
-        (404, b'{"error": "no such key", "party": 3}'),
-        (404, b'{"error": 7, "party": 2}'),
-        (409, b'{"error": "busy", "party": 2, "retry_after_s": "soon"}'),
-        (401, b"[]"),
-        (301, b""),
-    ],
-)
+NO_ANSWERS = [
+    (200, b"not a hello"),
+    (502, b"<html>Bad gateway</html>"),
+    (404, b'{"error": "no such key"}'),
+    (404, b'{"error": "no such key", "party": 3}'),
+    (404, b'{"error": 7, "party": 2}'),
+    (409, b'{"error": "busy", "party": 2, "retry_after_s": "soon"}'),
+    (401, b"[]"),
+    (301, b""),
+]
+
+
+@pytest.mark.parametrize(("status", "body"), NO_ANSWERS)
 def test_an_answer_that_is_none(status, body):
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": status, "headers": []})
@@ -191,7 +191,7 @@ def test_signing_keeps_to_the_event_loop_and_the_rest_does_not(monkeypatch):
         monkeypatch.setattr(node, "handle", noting)
         await client.generate("ed25519")
         making = seen.pop("exchange")
-        await client.sign(await give_key(gateway, client, "secp256k1"))
+        await client.sign(client.give_key("secp256k1"))
         assert making == {False}
         signing = {verb: where for verb, where in seen.items() if verb in ("sign", "exchange")}
         assert signing == {"sign": {True}, "exchange": {True}}

@@ -72,7 +72,6 @@ def place(tmp_path):
 
 
 async def refused(client, share, text, signer=OPERATOR):
-    await client.meet()
     response = await client.post("sign", client.begin_sign(share, signer=signer)[1])
     assert text in response.json()["error"], response.text
     return response.status_code

@@ -121,7 +121,7 @@ def test_without_anvil_it_is_said_what_to_do(monkeypatch, tmp_path):
         anvil.executable()
 
 
-def _pid_of_anvil(chain) -> int:
+def _pid_of_anvil(chain):
     """The node itself is the child of the process that ends with its starter."""
     pid = chain._process.pid
     return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
