@@ -202,6 +202,8 @@ def _request(fields: Mapping[str, Any]) -> str:
     said = "{method} {path} {status} in {latency_ms:.1f} ms".format_map(fields)
     if "user_id" in fields:
         said += f", user {_short(fields['user_id'])}"
+    if "left_out" in fields:
+        said += f", {fields['left_out']} before it have no line"
     return ": ".join([said, *(fields[name] for name in ("error", "why") if name in fields)])
 
 
