@@ -18,7 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.service.error_codes import Code
 from mpcsim.service.web.log_files import LogFileHandler
-from mpcsim.service.web.logs import describe_exception, formatter, log_to_files
+from mpcsim.service.web.logs import (
+    LinesOfRequests,
+    describe_exception,
+    formatter,
+    log_to_files,
+)
 from mpcsim.service.web.request_records import (
     CURRENT,
     MAX_PATH,
@@ -125,6 +130,7 @@ def configure(level: str, log_format: str, folder: str | None = None) -> Request
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(formatter(log_format))
+    handler.addFilter(LinesOfRequests())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

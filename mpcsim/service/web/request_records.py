@@ -183,12 +183,16 @@ class RequestSink(Protocol):
 class LineLimits:
     """Limits on the lines about requests: nobody fills a log alone. For one event loop."""
 
-    def __init__(self, anonymous: TokenBucket = ANONYMOUS_LINES) -> None:
+    def __init__(
+        self, anonymous: TokenBucket = ANONYMOUS_LINES, of_user: TokenBucket = USER_LINES
+    ) -> None:
         """
         Args:
             anonymous: for all requests together of which nobody knows whose they are.
+            of_user: for each user.
         """
         self._anonymous = anonymous
+        self._of_user = of_user
         self._full_at: OrderedDict[str, float] = OrderedDict()
         """Time when a user's budget of lines is full again, unknown users under no name; the latest
         is last."""
@@ -200,7 +204,7 @@ class LineLimits:
         Args:
             now: seconds, of any clock.
         """
-        name, bucket = user_id or "", USER_LINES if user_id else self._anonymous
+        name, bucket = user_id or "", self._of_user if user_id else self._anonymous
         full_at = self._full_at.pop(name, -math.inf)
         self._full_at[name], wait_s = bucket.take(full_at, now)
         if len(self._full_at) > MAX_TRACKED_USERS:
