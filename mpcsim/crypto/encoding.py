@@ -332,6 +332,19 @@ SCALAR, POINT = ScalarCodec(), PointCodec()
 BYTES32 = Fixed(32)
 
 
+def needs_session(codec: Codec) -> bool:
+    """Return whether a field is read with what a session brings: its group or its scheme."""
+    match codec:
+        case ScalarCodec() | PointCodec() | ScalarRows() | Sized():
+            return True
+        case Seq() | PerParty() | Optional() | Added():
+            return needs_session(codec.element)
+        case Nested():
+            of = codec.of
+            return not isinstance(of, type) or any(needs_session(each) for _, each in of.CODECS)
+    return False
+
+
 class Message:
     """Base of all values that have a wire encoding. Subclasses are made by ``wire``."""
 
