@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -13,7 +14,12 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from mpcsim.service.operations.serving import ErrorBoundary
-from mpcsim.service.process.http_limits import MOST_LINES, ConnectionLimits, Connections
+from mpcsim.service.process.http_limits import (
+    MOST_LINES,
+    BoundedParser,
+    ConnectionLimits,
+    Connections,
+)
 from tests.helpers.tiers import examples
 
 LIMITS = ConnectionLimits(header_bytes=1024)
@@ -294,6 +300,40 @@ def test_refused_in_any_segments(stream, status):
     for segments in ([stream], cut(stream, range(len(stream))), [stream[:60], stream[60:]]):
         heard = served(segments)
         assert (heard.requests, heard.statuses, heard.is_closed) == ([], [status], True)
+
+
+CODED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        HEAD + b"X:%b\r\n\r\n",
+        HEAD + b"X:\r\n%b\r\n\r\n",
+        CODED + b"1;%b\r\n",
+        CODED + b"0\r\nX:%b\n\n",
+    ],
+    ids=["field", "folded", "chunk size", "trailer"],
+)
+def test_no_pattern_of_h11s_refuses_a_byte_behind_spaces(monkeypatch, line):
+    """It would take time in the square of their number, and before that is limited."""
+    failed, validate = [], h11._readers.validate
+
+    def watched(pattern, data, *text):
+        try:
+            return validate(pattern, data, *text)
+        except h11.LocalProtocolError:
+            failed.append(bytes(data))
+            raise
+
+    monkeypatch.setattr(h11._readers, "validate", watched)
+    for byte in range(256):
+        parser = BoundedParser(LIMITS.header_bytes)
+        parser.receive_data(line % (b"  %c" % byte))
+        with suppress(h11.RemoteProtocolError):
+            while parser.next_event() not in (h11.NEED_DATA, h11.PAUSED):
+                pass
+    assert failed == []
 
 
 @pytest.mark.parametrize("end", [b"/next", b"/next?x=http://there/", b"", b"?x=1"])
