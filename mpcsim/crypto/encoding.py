@@ -340,8 +340,10 @@ def needs_session(codec: Codec) -> bool:
         case Seq() | PerParty() | Optional() | Added():
             return needs_session(codec.element)
         case Nested():
-            of = codec.of
-            return not isinstance(of, type) or any(needs_session(each) for _, each in of.CODECS)
+            if not isinstance(codec.of, type):
+                return True
+            nested: type[Message] = codec.of
+            return any(needs_session(each) for _, each in nested.CODECS)
     return False
 
 
