@@ -19,7 +19,7 @@ class HashTag(Enum):
     """Domain-separation tags. A protocol of another project has tags of its own in a subclass::
 
     class CoinTag(HashTag):
-        COMMITMENT = "example.org/coin/commitment/v1"
+        COMMITMENT = "coin-toss/commitment/v1"
     """
 
     def __init__(self, name: str) -> None:

@@ -140,7 +140,7 @@ def test_a_round_that_breaks_the_definition_ends_with_its_place(
 
 
 class CoinTag(HashTag):
-    COMMITMENT = "example.org/coin/commitment/v1"
+    COMMITMENT = "coin-toss/commitment/v1"
 
 
 def test_a_protocol_has_reasons_and_tags_of_its_own() -> None:

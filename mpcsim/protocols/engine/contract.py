@@ -231,7 +231,7 @@ def _contradictions(definition: Definition[Any, Any]) -> Iterator[str]:
     for round_ in definition.rounds:
         for kind in round_.needs:
             sender = sent.get(kind.__name__)
-            if sender is None or sender.number >= round_.number:
+            if sender is None or sender.number > round_.number:
                 when = "no round sends" if sender is None else f"round {sender.number} sends"
                 yield f"round {round_.number} ({round_.name}) needs {kind.__name__}, which {when}"
     for name, codec in definition.setup.CODECS:
