@@ -27,7 +27,7 @@ from mpcsim.attacks.harness import (
 from mpcsim.attacks.model import Effect, Finding
 from mpcsim.attacks.research import Build, Shape
 from mpcsim.crypto import commitment, schnorr
-from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.hashing import HashTag, Tag, tagged_hash
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.protocols import frost
 from mpcsim.protocols.dkg import DKG
@@ -43,7 +43,7 @@ from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 # ---------------------------------------------------------------------- P4: ambiguous hashing
 
 
-def hash_joined_parts(tag: Tag, *parts: bytes) -> bytes:
+def hash_joined_parts(tag: HashTag, *parts: bytes) -> bytes:
     """Hash parts joined by a character that may be in the parts."""
     return hashlib.sha256(b"$".join([tag.value.encode(), *parts])).digest()
 
