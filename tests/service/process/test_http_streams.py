@@ -1,11 +1,7 @@
 """Any stream of requests means the same however it is cut, and what h11 takes it for."""
 
 import asyncio
-<<<<<<< HEAD
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
-=======
->>>>>>> cuta
 from dataclasses import dataclass, field
 from itertools import pairwise
 
