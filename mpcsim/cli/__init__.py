@@ -44,9 +44,7 @@ def main(arguments: Sequence[str] | None = None, runs: Mapping[str, Run] = {}) -
 class CommandParser(argparse.ArgumentParser):
     """Parser that refuses an unknown option itself, with its own usage: that of the subcommand."""
 
-    def parse_known_args(  # type: ignore[override]
-        self, args: Any = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         found, more = super().parse_known_args(args, namespace)
         if more:
             known = [name for name in self._option_string_actions if name.startswith("--")]
@@ -63,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     from mpcsim.cli.measure import attacks, bench, calibrate, capacity
     from mpcsim.cli.service import (
         backup,
+        credentials,
         doctor,
         events,
         fault_injection,
@@ -82,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
         gateway,
         mpc_node,
         token,
+        credentials,
         fault_injection,
         demo,
         sim,

@@ -10,17 +10,24 @@ from typing import Any, Final
 from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.cli.outputs import PICTURES, TABLES, check_ending, save_figure, save_rows
 from mpcsim.cli.simulate.trace import load
-from mpcsim.crypto.params import OT_EXTENSION_KS, OtParameters
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, ROLES, PartyId
-from mpcsim.sim import Generate, Scenario, Sign, compare, run_scenario
+from mpcsim.sim import (
+    Generate,
+    Policy,
+    Scenario,
+    Sign,
+    SignPresigned,
+    compare,
+    run_scenario,
+)
 from mpcsim.sim.replay import CompletionTimes, MessageGraph, record
-from mpcsim.sim.scenario import Policy
-from mpcsim.sim.tasks import SignPresigned
 from mpcsim.version import __version__
 
 TRACE: Final = ".jsonl"
 """Suffix of trace files."""
+SCHEMES: Final = {"ot/80": 1, "ot/80/2": 2, "ot/80/4": 4}
+"""Multiplication schemes of the service, and its setting ``ot_extension_k`` for each."""
 SAMPLES: Final = 10_000
 MOST_KEPT: Final = 10_000_000
 """Limit of samples with exact percentiles; they take 8 bytes each."""
@@ -151,10 +158,9 @@ def signing_call(what: Scenario) -> MessageGraph:
         raise UsageError(f"finisher {last.finisher}: in the service the caller ({CLIENT}) finishes")
     k = 1
     if key.scheme is not None:
-        schemes = {OtParameters(k=each).identifier: each for each in OT_EXTENSION_KS}
-        if key.scheme not in schemes:
-            raise UsageError(unknown("scheme of the service", key.scheme, schemes))
-        k = schemes[key.scheme]
+        if key.scheme not in SCHEMES:
+            raise UsageError(unknown("scheme of the service", key.scheme, SCHEMES))
+        k = SCHEMES[key.scheme]
     signers = last.signers or ()
     others = [i for i in signers if i != CLIENT]
     if signers and (CLIENT not in signers or len(others) != 1 or others[0] not in MPC_NODES):
