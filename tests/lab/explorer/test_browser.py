@@ -302,7 +302,7 @@ def test_an_edit_goes_to_where_it_was_caught(chrome, wallet, tmp_path, width):
         # The way back stays where it is.
         page.run("[...document.querySelectorAll('.mx-altered button')].at(-1).click()")
         page.answer()
-        assert text(page, ".mx-counter").startswith("step 9 of 10")
+        assert text(page, ".mx-counter").startswith("step 7 of 10")
         assert page.errors() == []
 
 
@@ -507,7 +507,7 @@ def test_a_saved_session_opens_without_python(chrome, explorer, tmp_path):
     assert not page.all(".mx-save, .warning")
     focus(page)
     page.press(Keys.END)
-    assert text(page, ".mx-counter").startswith("step 10 of 10")
+    assert text(page, ".mx-counter").startswith("step 9 of 9")
     page.click(".mx-abort button")
     assert "aborted in round 4 (share)" in text(page, ".mx-now")
     assert "R_j opens the commitment of round 1" in text(page, ".mx-check.failed")
