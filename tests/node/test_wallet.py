@@ -416,9 +416,6 @@ async def test_after_a_lost_answer_the_registry_tells(house):
     await house.generate("ed25519", "d")
 
 
-# ---------------------------------------------------------------------- peers that cheat
-
-
 # ---------------------------------------------------------------------- secrets
 
 

@@ -23,7 +23,6 @@ from tests.helpers.processes import PATIENCE_S, descendants, serve, until
 
 pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
-NEW = {"curve": "ed25519", "password": "correct horse"}
 QUICK = Settings({"GATEWAY_TIMEOUT_S": "4"}, ["--link-timeout", "1.5", "--lease", "1"])
 UNKNOWN = (
     ". The outcome is unknown: if GET /v3/wallet/key names a key whose share you do not hold, "

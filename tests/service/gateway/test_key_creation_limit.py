@@ -241,13 +241,3 @@ async def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires(
     bob = Client.of(gateway, "bob")
     await bob.generate("ed25519")  # without anybody else's request to wake the gateway up
     assert (await refusal(client.activate(*late)))[0] == 410
-
-
-@pytest.mark.options(making_limit=1, making_wait_s=0.05)
-async def test_a_making_that_fails_gives_up_its_place(gateway, client):
-    await client.generate("ed25519")
-    gateway.links[3].down = True
-    for making in (client.recover, client.recover):
-        assert (await refusal(making("ed25519")))[0] == 503
-    gateway.links[3].down = False
-    await client.recover("ed25519")
