@@ -129,9 +129,7 @@ LIES = [
 
 
 @pytest.mark.parametrize(("sponsored", "endpoint", "lies", "said"), LIES)
-def test_a_lying_service_gets_nothing_signed_but_what_the_owner_wishes(
-    embedded, owner, sponsored, endpoint, lies, said
-):
+def test_a_lying_service_gets_nothing_else_signed(embedded, owner, sponsored, endpoint, lies, said):
     """With the digest of what it has said: nothing but its own answers would show it."""
     embedded.fund(embedded.account(owner))
     liar = Liar(embedded.client._transport, endpoint, **lies)
