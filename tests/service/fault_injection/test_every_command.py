@@ -108,11 +108,7 @@ def as_before(request):
 
 
 OUT_OF_REACH = [
-    (
-        lambda service: service.down("institution"),
-        "503 Service Unavailable",
-        "cannot be reached",
-    ),
+    (lambda service: service.down("institution"), "503 Service Unavailable", "cannot be reached"),
     (lambda service: service.slow("institution", 3000), "504 Gateway Timeout", LATE_NODE),
     (lambda service: service.cut("institution"), "504 Gateway Timeout", LATE_NODE),
     (lambda service: service.network(FAR), "504 Gateway Timeout", LATE_NODE),

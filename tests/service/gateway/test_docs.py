@@ -21,11 +21,7 @@ from tests.helpers.repo import ROOT
 from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic, grant, known
 
 REVIEWED = ROOT / "tests/service/gateway/openapi.txt"
-OPEN = {
-    ("GET", "/.well-known/jwks.json"),
-    ("GET", "/mpc/v1/nodes"),
-    ("POST", "/mpc/v1/suspend"),
-}
+OPEN = {("GET", "/.well-known/jwks.json"), ("GET", "/mpc/v1/nodes"), ("POST", "/mpc/v1/suspend")}
 """Endpoints that need no token, by design; sign-up and log-in take the API key."""
 
 

@@ -16,15 +16,7 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
-from tests.helpers.gateway import (
-    MESSAGE,
-    NO_PROOF,
-    Client,
-    Failed,
-    refusal,
-    shares_of,
-    until,
-)
+from tests.helpers.gateway import MESSAGE, NO_PROOF, Client, Failed, refusal, shares_of, until
 from tests.helpers.key_records import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"

@@ -144,12 +144,7 @@ async def test_a_gateway_that_puts_in_another_first_message(gateway, client, sha
     (good,) = service.envelopes(request.messages)
     forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
     plain = replace(good, sealed=False).encode()
-    for messages in [
-        (forged,),
-        (plain,),
-        (*request.messages, forged),
-        (forged, *request.messages),
-    ]:
+    for messages in [(forged,), (plain,), (*request.messages, forged), (forged, *request.messages)]:
         await refused(gateway, client, "sign", replace(request, messages=messages))
     # what is lost on the way, or arrives twice, is no forgery
     reply = await client.ask("sign", replace(request, messages=request.messages * 2))

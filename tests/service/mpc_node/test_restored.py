@@ -166,10 +166,7 @@ async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, clien
         (brought(restored, user_id, by=OPERATOR), not_its),
         (brought(restored, user_id, nonce=bytes(BOOT_BYTES)), started),
         (forged(true, other._context.identity, restored=1), "so has the institution's"),
-        (
-            forged(true, other._context.identity, active=None),
-            "does not know its share of this key",
-        ),
+        (forged(true, other._context.identity, active=None), "does not know its share of this key"),
     ):
         with pytest.raises(Refused, match=text):
             merge(restored, bad)

@@ -103,8 +103,6 @@ def test_old_blocks_are_given_up(chain, monkeypatch):
     monkeypatch.setattr(anvil, "_OPTIONS", (*anvil._OPTIONS[:-1], "4"))
     kept = anvil.AnvilChain({RICH.address: 10**20})
     try:
-        from mpcsim.service.smart_account.chain.transactions import TransactionSender
-
         sender = TransactionSender(kept, RICH)
         hashes = [sender.pay(SOMEBODY, 1).transaction_hash for _ in range(12)]
         assert kept.receipt(hashes[0]) is None
