@@ -115,18 +115,15 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
     asyncio.run(work())
 
 
-def test_a_place_that_comes_as_patience_ends_is_passed_on():
-    async def work():
-        queue = KeyQueue(2, 0.01)
-        leave = await queue.acquire("key")
-        late = asyncio.create_task(queue.acquire("key"))
-        await asyncio.sleep(0)
-        asyncio.get_running_loop().call_later(0.01, leave)
-        with suppress(TimeoutError):
-            (await late)()
-        assert not queue.is_taken("key")
-
-    asyncio.run(work())
+async def test_a_place_that_comes_as_patience_ends_is_passed_on():
+    queue = KeyQueue(2, 0.01)
+    leave = await queue.acquire("key")
+    late = asyncio.create_task(queue.acquire("key"))
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_later(0.01, leave)
+    with suppress(TimeoutError):
+        (await late)()
+    assert not queue.is_taken("key")
 
 
 # ---------------------------------------------------------------------- at the gateway
