@@ -244,11 +244,7 @@ def test_mpc_nodes_that_are_none(change):
 FAILURES = [
     (ConnectFailed(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
     (ConnectionLost(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-    (
-        ReplyTooLarge(),
-        errors.Unreachable,
-        "The gateway's answer is too long; check WAAS_API_URL",
-    ),
+    (ReplyTooLarge(), errors.Unreachable, "The gateway's answer is too long; check WAAS_API_URL"),
     (ReplyTimeout(), errors.UpstreamTimeout, "The gateway did not answer in time"),
 ]
 

@@ -9,8 +9,7 @@ import pytest
 
 from mpcsim import Network
 from mpcsim.errors import UsageError
-from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
-from mpcsim.sim.replay.steps import GATEWAY
+from mpcsim.ids import OPERATOR
 from node.local import LocalService
 from tests.node.wallets import CHEAP
 
@@ -109,21 +108,6 @@ def test_a_call_that_the_service_gives_up_has_failed(service, calls):
             assert (graph.replay(network, 1).failed == 0) == answered
     service.change()
     service.wait(60_000)
-
-
-def test_what_waits_for_what(service, calls):
-    """A signature on ed25519: both MPC nodes are asked at once, the answer waits for both."""
-    graph = service.record(calls["ed25519"], runs=RUNS)
-    ends = [(packet.sender, packet.receiver) for packet in graph.messages]
-    assert sorted(ends) == sorted(
-        [(CLIENT, GATEWAY), (GATEWAY, CLIENT)]
-        + [ends for node in (OPERATOR, INSTITUTION) for ends in ((GATEWAY, node), (node, GATEWAY))]
-    )
-    (asks,) = [s for s in graph.steps if s.name == "gateway 1"]
-    (answers,) = [s for s in graph.steps if s.name == "gateway 2"]
-    assert [graph.messages[m].receiver for m in asks.sends] == [OPERATOR, INSTITUTION]
-    assert {graph.messages[m].sender for m in answers.needs} == {OPERATOR, INSTITUTION}
-    assert graph.steps[-1].party == CLIENT
 
 
 # ---------------------------------------------------------------------- refusals

@@ -280,9 +280,7 @@ async def test_a_gateway_that_will_not_hear_of_it(case, monkeypatch, learnt, cap
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("recoveries", [2, 0, 1])
-async def test_only_a_record_that_replaces_the_epoch_ends_a_report(
-    case, monkeypatch, learnt, recoveries
-):
+async def test_only_a_record_of_later_shares_ends_a_report(case, monkeypatch, learnt, recoveries):
     """Neither that there is no such key, nor the record of these shares, of older ones or of
     another key, however often that was recovered. One of later shares does, after one recovery or
     several of which the node has not heard."""
@@ -401,9 +399,7 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
 
 
 @pytest.mark.few(1)
-async def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
-    case, learnt, caplog, monkeypatch
-):
+async def test_keys_beyond_the_bound_are_refused_and_told_once(case, learnt, caplog, monkeypatch):
     monkeypatch.setattr(node.signing.suspensions, "MAX_REPORTS", 2)
     monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.01)
     async with case.opened() as house:

@@ -87,9 +87,7 @@ async def test_what_the_other_has_suspended_does_not_sign(house, clock, record):
     await house.sign(other, HASH, "bob", signer="operator")
 
 
-async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour(
-    house, clock, record
-):
+async def test_a_key_that_may_be_recovered_at_the_other_signs_for_an_hour(house, clock, record):
     """A gateway can keep from an MPC node that what it has voted for is in force."""
     store = house.gateway.links[INSTITUTION].node.store
     known = store.find(record.key_id)

@@ -11,14 +11,7 @@ from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.mpc_node.store import ShareStore
 from tests.helpers.adversary import alter_kind
-from tests.helpers.gateway import (
-    Client,
-    Stuck,
-    cheating,
-    refusal,
-    reopen,
-    shares_of,
-)
+from tests.helpers.gateway import Client, Stuck, cheating, refusal, reopen, shares_of
 from tests.helpers.tiers import fast_few
 
 

@@ -16,10 +16,7 @@ from mpcsim.service.gateway.api.openapi import openapi_document
 from mpcsim.service.gateway.api.smart_accounts import PREFIX, over_rpc
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.smart_account import setup
-from mpcsim.service.smart_account.client.client import (
-    HttpTransport,
-    SmartAccountClient,
-)
+from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import ChainTimeout
 from mpcsim.service.smart_account.operation.fields import UNPRICED

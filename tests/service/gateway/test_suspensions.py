@@ -187,9 +187,7 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
 
 
 @pytest.mark.parametrize("known", [(), (RegisteredKey("u", "ed25519", "00" * 32, b"", ""),)])
-async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key(
-    gateway, client, known
-):
+async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_key(gateway, client, known):
     """Its registry may have been put back, or be damaged."""
     body = await client.suspension(client.give_key("ed25519"))
     gateway.gateway.registry.keys = lambda user_id: known
@@ -401,9 +399,7 @@ async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client, 
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
 
 
-async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_back(
-    gateway, client, share
-):
+async def test_what_opens_nowhere_fills_no_registry_and_hinders_no_true_one(gateway, client, share):
     """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
     genuine = await client.suspension(share)
     service.set_down(gateway, True)
@@ -427,9 +423,7 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     await heals(client, share)
 
 
-async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(
-    gateway, client, share
-):
+async def test_what_opens_nowhere_is_written_and_logged_so_often_no_more(gateway, client, share):
     """Somebody has had sessions, and no share: each suspension is lifted at once."""
     found = []
     for body in await occasions(gateway, client, share, OFTEN + 2):
@@ -440,9 +434,7 @@ async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(
 
 
 @pytest.mark.parametrize(("days", "status"), [(suspensions.TAG_DAYS, 204), (8, 403)])
-async def test_a_tag_outlives_the_token_by_some_days(
-    days, status, wall_clock, gateway, client, share
-):
+async def test_a_tag_outlives_the_token_by_days(days, status, wall_clock, gateway, client, share):
     body = await client.suspension(share)
     wall_clock.now += days * suspensions.DAY_S
     assert (await client.post("suspend", body)).status_code == status

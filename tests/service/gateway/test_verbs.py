@@ -169,9 +169,7 @@ async def test_another_users_session_cannot_be_told_from_none(gateway, client, e
 
 
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
-async def test_a_token_alone_does_not_enter_a_session_that_is_open(
-    gateway, client, ec_share, forwarding
-):
+async def test_a_token_alone_enters_no_session_that_is_open(gateway, client, ec_share, forwarding):
     """Another with a token of the same user: whatever it sends, as whoever, the session goes on."""
     making, made = await client.begin_generate("ed25519")
     party, messages = await client.begun(ec_share)
@@ -220,9 +218,7 @@ WRONG_HEADERS = [
 
 
 @pytest.mark.parametrize(("header", "error"), WRONG_HEADERS)
-async def test_envelopes_are_from_the_client_to_those_who_take_part(
-    header, error, gateway, client, share
-):
+async def test_envelopes_are_the_clients_to_who_takes_part(header, error, gateway, client, share):
     _, request = client.begin_sign(share)
     (envelope,) = service.envelopes(request.messages)
     forged = replace(envelope, **header).encode()

@@ -71,9 +71,7 @@ async def test_a_session_that_has_made_nothing_votes_for_nothing(gateway, client
     assert status(link, "vote", user_id, wire.Activate(session_id, bytes(32))) == 409
 
 
-async def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(
-    monkeypatch, gateway, client, ec_share
-):
+async def test_vote_and_signing_never_wait_for_each_other(monkeypatch, gateway, client, ec_share):
     """The vote is in its transaction when the signing session begins."""
     link, user_id = gateway.links[OPERATOR], await client.user_id()
     session_id, made = await client.begin_generate("ed25519")
@@ -103,9 +101,7 @@ async def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(
     assert not any(thread.is_alive() for thread in threads)
 
 
-async def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(
-    gateway, client, monkeypatch
-):
+async def test_what_is_replaced_is_let_go_though_the_disk_keeps_it(gateway, client, monkeypatch):
     """The gateway asks again: by then there is nothing more to replace."""
     link, user_id = gateway.links[OPERATOR], await client.user_id()
     old = await client.generate("ed25519")
@@ -256,9 +252,7 @@ def holding(contents, share):
     return [name for name, data in contents.items() if secret in data or secret[::-1] in data]
 
 
-async def test_the_files_are_their_owners_alone_and_hold_their_own_services_data(
-    tmp_path, gateway, client
-):
+async def test_files_are_their_owners_alone_and_hold_its_own_data(tmp_path, gateway, client):
     shares = [await client.generate(curve) for curve in ("ed25519", "secp256k1")]
     contents = {}
     for name in ("gateway", "operator", "institution"):

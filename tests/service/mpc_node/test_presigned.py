@@ -84,9 +84,7 @@ def opening(client, share, store, party=INSTITUTION, **about):
 USING = wire.HiddenPresignedRequest(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
 
 
-async def test_as_many_are_allowed_as_may_be_made_in_a_session(
-    gateway, client, share, store, party
-):
+async def test_as_many_are_allowed_as_a_session_may_make(gateway, client, share, store, party):
     link, user_id, most = gateway.links[party], await client.user_id(), wire.MAX_BATCH
     for count in (most - 1, most, most + 1, 255):
         body = opening(client, share, store, party, count=count)
@@ -121,9 +119,7 @@ async def test_either_side_lets_a_presignature_be_used_once(gateway, client, sha
 
 @pytest.mark.parametrize("signer", MPC_NODES)
 @pytest.mark.parametrize("how", ["suspended", "recovered", "restarted"])
-async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
-    gateway, client, share, store, signer, how
-):
+async def test_neither_side_keeps_any_of_a_past_key(gateway, client, share, store, signer, how):
     nodes = [gateway.links[party].node for party in MPC_NODES]
 
     def kept():
@@ -145,9 +141,7 @@ async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
 
 
 @pytest.mark.parametrize("about", [{"count": 1}, {"using": USING}], ids=["count", "using"])
-async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
-    gateway, client, share, store, about
-):
+async def test_nor_with_what_one_mpc_node_opens(gateway, client, share, store, about):
     link, user_id = gateway.links[INSTITUTION], await client.user_id()
     body = opening(client, share, store, **about)
     with pytest.raises(Refused, match="vaults that both MPC nodes open"):

@@ -61,9 +61,7 @@ def _user_and_curve(gateway):
 # ---------------------------------------------------------------------- verb by verb
 
 
-async def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(
-    party, restored, client, share
-):
+async def test_what_a_node_does_with_a_key_that_it_has_not_heard_of(party, restored, client, share):
     link, user_id, epoch = restored.links[party], await client.user_id(), share.record.epoch
     halves = client.store(share).halves
     half, proof = halves[party], client.opening(share, halves).proofs[party]
@@ -168,10 +166,7 @@ async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, clien
         (brought(restored, user_id, by=OPERATOR), not_its),
         (brought(restored, user_id, nonce=bytes(BOOT_BYTES)), started),
         (forged(true, other._context.identity, restored=1), "so has the institution's"),
-        (
-            forged(true, other._context.identity, active=None),
-            "does not know its share of this key",
-        ),
+        (forged(true, other._context.identity, active=None), "does not know its share of this key"),
     ):
         with pytest.raises(Refused, match=text):
             merge(restored, bad)
@@ -192,9 +187,7 @@ async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, clien
 
 
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
-async def test_with_a_suspension_of_the_other_goes_the_multiplication_state(
-    curve, restored, client, share
-):
+async def test_with_a_suspension_goes_the_multiplication_state(curve, restored, client, share):
     key_id, user_id = share.record.epoch.hex(), await client.user_id()
     node, other = (restored.links[p].node for p in MPC_NODES)
     other.store.suspend(key_id, "seen cheating")
@@ -311,9 +304,7 @@ def test_of_each_user_and_curve_the_newest_sessions_without_a_vote_are_remembere
         )
 
 
-async def test_a_first_key_whose_deal_was_withheld_since_blocks_nobody(
-    monkeypatch, restored, client
-):
+async def test_a_first_key_whose_deal_was_withheld_blocks_nobody(monkeypatch, restored, client):
     """The other node has voted for it; this one never had a share."""
 
     node, other = (restored.links[party].node for party in MPC_NODES)
