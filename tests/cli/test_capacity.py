@@ -58,7 +58,7 @@ def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, 
     out, err = capsys.readouterr()
     assert err == ""
     assert " for 0:00:06, seed" in out
-    assert "sign secp256k1: p50 " in out
+    assert "latency, ms " in out
     assert "No shortage is found (tests err in 1% of runs); the busiest is the " in out
     assert "extrapolated: gateway: 2 processes" in out
     assert "answered within 1000 ms: " in out
