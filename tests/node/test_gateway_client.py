@@ -20,7 +20,7 @@ from mpcsim.service.web.transport import (
     ReplyTooLarge,
 )
 from node import errors
-from node.gateway_client.client import GatewayClient
+from node.gateway_client.client import REPLACED, GatewayClient
 
 KEY_ID = bytes(32)
 OPENING = wire.OpenVault(KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {})
@@ -72,7 +72,7 @@ ERRORS = [
         *(401, {"code": 757, "message": "JWT_EXPIRED"}, errors.Unauthorized),
         'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
     ),
-    (404, {"error": "no such key"}, errors.NotFound, "no such key"),
+    (404, {"error": "no such key"}, errors.NotFound, "no such key" + REPLACED),
     (409, {"error": "busy"}, errors.Upstream, "Upstream returned 409 Conflict: busy"),
     (
         *(503, {"error": "the node is away", "party": 2}, errors.Upstream),

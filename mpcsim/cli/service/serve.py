@@ -42,6 +42,7 @@ from mpcsim.service.operations import (
     Program,
     RestartPolicy,
     backend,
+    check_ports,
     log_folder_of,
     node_program,
     process_group,
@@ -197,6 +198,7 @@ def _start(
 
     *mpc_nodes, at = map(program, found)
     programs = [*mpc_nodes, at]
+    check_ports([*programs, *([] if options.gateway_only else [node_program(app_port, at)])])
     starter.start(*programs)
     if not options.gateway_only:
         node = program(node_program(app_port, at, _pinned(mpc_nodes)))
