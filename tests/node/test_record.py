@@ -1,10 +1,8 @@
 """Recorded calls: their replays take as long as the calls themselves."""
 
 import itertools
-from collections.abc import Callable
 from functools import partial
 
-import httpx
 import pytest
 
 from mpcsim import Network
@@ -31,7 +29,6 @@ NETWORKS = {
         {**STAR.placement, OPERATOR: "gateway"},
     ),
 }
-Call = Callable[[], httpx.Response]
 
 
 def call(alice, verb, **document):

@@ -1,8 +1,6 @@
 """An MPC node that cheats in a way that must not be tried again: the first time is the last,
 whatever it waits for, and whoever is out of reach meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from contextlib import asynccontextmanager

@@ -149,7 +149,7 @@ async def test_who_signs_opens_its_part(house, clock, record):
     key, public = bytes.fromhex(record.key_id), ReplyKey(SystemRng()).public
     proof = wire.UseProof(bytes(16), bytes(32))
     for party in MPC_NODES:
-        vault = wire.Vault(public, {party: store.halves[party]}, {}, 1)
+        vault = wire.Vault(public, {party: store.halves[party]}, {party: proof}, 1)
         signer = next(j for j in MPC_NODES if j != party)
         body = wire.Sign(bytes(32), key, signer, HASH, (), (), proof, vault)
         said = await failing(BadRequest, house.client.sign(house.caller().token, body))
