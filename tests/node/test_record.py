@@ -75,10 +75,11 @@ def took(service, made, network):
     return service.now_ms - began
 
 
+CALLS = ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
+
+
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "name", ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
-)
+@pytest.mark.parametrize("name", CALLS)
 def test_a_replay_takes_as_long_as_the_call(service, calls, name):
     service.change()
     graph = service.record(calls[name], name, runs=RUNS)

@@ -72,8 +72,7 @@ async def test_one_that_gets_lost_ends_the_session_and_blames_nobody(lost):
             await house.sign(record, HASH)
         await house.wallet.close()
         house.client.exchange = exchange
-        node = house.gateway.gateway.links[OPERATOR].node
-        assert not node._sessions
+        assert not house.gateway.gateway.links[OPERATOR].node._sessions
         await house.sign(record, HASH)
 
 

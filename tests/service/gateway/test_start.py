@@ -108,9 +108,7 @@ OTHERWISE = {
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
 @pytest.mark.parametrize("state", [ACTIVE, VOTED, "some other"])
 @pytest.mark.parametrize("lie", OTHERWISE.values(), ids=OTHERWISE)
-async def test_a_node_that_says_first_this_and_then_that_is_reported(
-    caplog, gateway, lies, curve, state, lie
-):
+async def test_a_node_that_contradicts_itself_is_reported(caplog, gateway, lies, curve, state, lie):
     """Of a key that there is, and of one that there is not."""
 
     def holdings(user_id, body):

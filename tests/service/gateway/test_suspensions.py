@@ -131,8 +131,7 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
 
     with monkeypatch.context() as patch:
         patch.setattr(gateway.gateway.registry, "suspend", full)
-        response = await client.post("suspend", body)
-        assert response.status_code == 500
+        assert (await client.post("suspend", body)).status_code == 500
         await refused(client, ec_share)
         assert await state(gateway) == ["not stored yet: 1 suspensions of keys"]
         assert gateway.gateway.registry.suspension_notices() == []

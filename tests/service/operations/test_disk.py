@@ -100,7 +100,7 @@ def test_room_is_kept_for_what_must_be_written(tmp_path):
 @pytest.mark.few(2)
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_request_that_cannot_be_written_loses_nothing(
+async def test_what_cannot_be_written_loses_nothing(
     tmp_path, caplog, name, trouble, gateway, client
 ):
     """Signing goes on; what makes or replaces a key says why not, and works again afterwards."""
@@ -124,9 +124,7 @@ async def test_a_request_that_cannot_be_written_loses_nothing(
     assert all(f"{tmp_path}/{name}/{name}.sqlite: {TROUBLES[trouble].value}" in e for e in errors)
 
 
-async def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(
-    tmp_path, caplog, gateway, client
-):
+async def test_a_registry_without_space_signs_nobody_up(tmp_path, caplog, gateway, client):
     names = (f"{n:064}" for n in range(1000))
 
     async def sign_up():

@@ -84,9 +84,7 @@ def epoch(share):
 # ---------------------------------------------------------------------- one MPC node
 
 
-async def test_a_first_key_that_was_cut_off_is_not_dropped_on_the_word_of_one_that_has_forgotten(
-    place,
-):
+async def test_a_first_key_that_was_cut_off_is_not_dropped_for_one_that_has_forgotten(place):
     with place.started():
         pass
     place.save("old")
@@ -127,9 +125,7 @@ async def test_if_both_were_put_back_somebody_has_to_decide(place):
 # ---------------------------------------------------------------------- who brings what
 
 
-async def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(
-    place, monkeypatch
-):
+async def test_what_has_been_replaced_is_shown_by_both_votes_and_nothing_less(place, monkeypatch):
     with place.started() as (_, client):
         old = await client.generate("ed25519")
     place.save("old")
@@ -174,7 +170,7 @@ async def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_l
 
 
 @pytest.mark.parametrize(("curve", "forwarding"), [("ed25519", "store"), ("secp256k1", "stream")])
-async def test_an_abort_is_heard_of_at_the_other_before_the_client_hears(
+async def test_the_other_hears_of_an_abort_before_the_client(
     gateway, client, share, curve, forwarding
 ):
     tamper = {"ed25519": malformed_frost, "secp256k1": bad_offer}[curve]

@@ -149,8 +149,7 @@ def test_no_two_write_to_one_file(tmp_path, opened):
     one, two = opened(tmp_path, "node"), opened(tmp_path, "node")
     assert (one.path.name, two.path.name) == ("node.jsonl", "node-2.jsonl")
     one.close()
-    again = opened(tmp_path, "node")
-    assert again.path.name == "node.jsonl"
+    assert opened(tmp_path, "node").path.name == "node.jsonl"
 
 
 def test_after_a_crash_within_a_line_the_next_one_is_whole(tmp_path, opened):

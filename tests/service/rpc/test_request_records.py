@@ -226,9 +226,10 @@ async def test_names_that_are_not_taken(name):
     assert {len(found) for found in made} == {16}
 
 
-@pytest.mark.parametrize(
-    "name", ["Authorization", "Content-Type", "Idempotency-Key", "Session-Proof", HEADER]
-)
+SINGLE = ["Authorization", "Content-Type", "Idempotency-Key", "Session-Proof", HEADER]
+
+
+@pytest.mark.parametrize("name", SINGLE)
 async def test_a_field_that_must_be_single_is_refused_if_it_is_repeated(name):
     """Otherwise a proxy may go by one of them, and this process by the other."""
 
