@@ -46,9 +46,10 @@ def records(stored):
 # ---------------------------------------------------------------------- signing
 
 
-@pytest.mark.parametrize(
-    ("curve", "requests"), [("secp256k1", ["sign", "exchange"]), ("ed25519", ["sign"])]
-)
+TRIPS = [("secp256k1", ["sign", "exchange"]), ("ed25519", ["sign"])]
+
+
+@pytest.mark.parametrize(("curve", "requests"), TRIPS)
 async def test_round_trips(curve, requests, early, house, records):
     house.wallet._signer._first_with_vault = early
     await house.client.nodes()  # once in a node's life
@@ -62,10 +63,11 @@ async def test_round_trips(curve, requests, early, house, records):
         assert f"{span};dur=" in timing.header()
 
 
+DOWN_AT = [("exchange", True), ("exchange", False), ("sign", False)]
+
+
 @pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("verb", "early"), [("exchange", True), ("exchange", False), ("sign", False)]
-)
+@pytest.mark.parametrize(("verb", "early"), DOWN_AT)
 async def test_the_institution_signs_when_the_operator_is_down(verb, early, house, ec_record):
     """Once the vault is open: that takes both."""
 

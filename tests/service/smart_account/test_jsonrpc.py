@@ -180,8 +180,7 @@ def test_a_call_that_fails_in_its_block_is_failed_with_the_reason(over_rpc, owne
     on.fund(account)
     on.mint(account, 10)
     transfer = contracts.token().abi.call("transfer", friend, 10)
-    first = on.run(owner, to=friend, value=1)
-    assert first.receipt["status"] == "included"
+    assert on.run(owner, to=friend, value=1).receipt["status"] == "included"
     on = request.getfixturevalue("by_hand")
     flow = on.client.begin(owner.address, to=on.token, data=transfer)
     send(on, flow, owner)
