@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.mta.schemes import standard_scheme
 from mpcsim.crypto.rng import Rng, SystemRng
-from mpcsim.errors import InternalError, Reason
+from mpcsim.errors import AbortReason, InternalError
 from mpcsim.ids import (
     CLIENT,
     HOLDERS,
@@ -142,7 +142,7 @@ class Wallet:
         return self._workers.argon2
 
     @property
-    def aborts(self) -> Mapping[Reason, int]:
+    def aborts(self) -> Mapping[AbortReason, int]:
         """Sessions that its parties have aborted, by reason; counted on."""
         return self._sessions.aborts
 

@@ -225,6 +225,18 @@ def test_a_pause_is_no_overload_and_no_peace() -> None:
     assert cut.offered_per_s() == pytest.approx(0.21 * MOST, rel=0.1)
 
 
+@pytest.mark.parametrize(("part", "timeout_s"), [("institution", 20.0), ("gateway", 30.0)])
+def test_a_call_fails_when_the_service_has_waited_long_enough(part: str, timeout_s: float) -> None:
+    """The gateway for an MPC node, the REST node for the gateway: of a pause that is 5 s longer,
+    who comes in the first 5 s fails, then."""
+    pause = ProcessPause(1.0, part, timeout_s + 5.0)
+    paused = run(Steady(10.0), seconds=timeout_s + 8, events=(pause,))
+    failed = paused.outcomes()["broken"]
+    arrivals = paused.outcomes()["done"] + failed + paused.outcomes()["refused"]
+    assert failed == pytest.approx(5 / (timeout_s + 8) * arrivals, rel=0.25)
+    assert paused.percentile(100).ms == pytest.approx(timeout_s * 1000, rel=0.03)
+
+
 @pytest.mark.parametrize("seconds", [15, 60])
 def test_what_breaks_first_does_not_depend_on_the_length(seconds: int) -> None:
     short = [

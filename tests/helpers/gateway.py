@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import wraps
-from inspect import Signature, signature
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
 import jwt
+import pytest
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
@@ -30,6 +29,7 @@ from mpcsim.protocols.key_share import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.error_codes import HEADER, Code
+from mpcsim.service.errors import Refused
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.mpc_node.store import StoredShare
@@ -143,13 +143,16 @@ class Client:
     """Every share a run has ended with, activated or not."""
     hellos: Callable[[], Mapping[PartyId, wire.Hello]] | None = None
     """Who the MPC nodes are; asked for by ``meet`` where it is not known."""
+    gateway: RunningGateway | None = None
+    """In this process, for tests that reach into it."""
 
     @classmethod
     def of(cls, gateway: RunningGateway, username: str = "alice") -> Client:
         """Without a socket."""
         transport = httpx.ASGITransport(gateway.app, raise_app_exceptions=False)
         http = httpx.AsyncClient(transport=transport, base_url="http://gateway")
-        return cls(http, gateway.token(username), hellos=lambda: hellos(gateway))
+        known = {"hellos": lambda: hellos(gateway), "gateway": gateway}
+        return cls(http, gateway.token(username), **known)
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Any request, with the token."""
@@ -242,6 +245,36 @@ class Client:
         session_id, share = await self.begin_recover(curve)
         await self.activate(session_id, share)
         return share
+
+    def give_key(self, curve: str) -> KeyShare:
+        """A key in force in all three stores, out of shares that were made before; this one's.
+
+        For tests in which a key is needed and not made: on secp256k1, making one takes 0.2 s. The
+        key pair is the same each time, and known; epoch and user are not.
+        """
+        assert self.gateway is not None
+        epoch, user_id = os.urandom(32), self._named()
+        shares = {
+            j: replace(share, record=replace(share.record, epoch=epoch))
+            for j, share in keys(curve).items()
+        }
+        nodes = {party: link.node for party, link in self.gateway.links.items()}
+        records = []
+        for party, node in nodes.items():
+            public, data = shares[party].public_key.encode(), shares[party].to_bytes()
+            node.store.prepare(StoredShare(epoch.hex(), user_id, curve, public, data, PREPARED))
+            records.append(node._voting.vote(epoch.hex()))  # a session would ask for it
+        signed = records[0].with_vote(records[1])
+        for node in nodes.values():
+            node._voting.activate(signed)
+        self.gateway.gateway.registry.put(signed)
+        self.given.append(shares[CLIENT])
+        return shares[CLIENT]
+
+    def store(self, share: KeyShare) -> SecretStore:
+        """The secret store of a vault of a key."""
+        assert self.gateway is not None
+        return SecretStore.from_text(seal(self.gateway, self._named(), share)[1])
 
     async def key_ids(self) -> dict[str, str]:
         """The registered keys by curve."""
@@ -343,6 +376,17 @@ class Client:
             outputs = feed(party, await self.exchange(request.session_id, sends(outputs)))
         check_signature(share, message, party.outcome.result, path)
         return party.outcome.result
+
+    async def begun(self, share: KeyShare, signer: int = OPERATOR) -> tuple[Any, tuple[bytes, ...]]:
+        """A signing session that waits for the client's second request; what it is to say."""
+        party, request = self.begin_sign(share, signer=signer)
+        mail = wire.SignReply.from_bytes(await self.ask("sign", request)).messages
+        return party, sends(feed(party, mail))
+
+    async def finished(self, share: KeyShare, party: Any, messages: Iterable[bytes]) -> None:
+        """The rest of a signing session."""
+        feed(party, await self.exchange(party.session_id, messages))
+        check_signature(share, MESSAGE, party.outcome.result)
 
     async def presign(
         self, share: KeyShare, store: SecretStore, count: int = 1, signer: PartyId = OPERATOR
@@ -449,31 +493,6 @@ class Client:
         return share
 
 
-async def give_key(gateway: RunningGateway, client: Client, curve: str) -> KeyShare:
-    """A key in force in all three stores, out of shares that were made before; the client's share.
-
-    For tests in which a key is needed and not made: on secp256k1, making one takes 0.2 s. The key
-    pair is the same each time, and known; epoch and user are not.
-    """
-    epoch, user_id = os.urandom(32), await client.user_id()
-    shares = {
-        j: replace(share, record=replace(share.record, epoch=epoch))
-        for j, share in keys(curve).items()
-    }
-    nodes = {party: link.node for party, link in gateway.links.items()}
-    records = []
-    for party, node in nodes.items():
-        public, data = shares[party].public_key.encode(), shares[party].to_bytes()
-        node.store.prepare(StoredShare(epoch.hex(), user_id, curve, public, data, PREPARED))
-        records.append(node._voting.vote(epoch.hex()))  # a session would ask for it
-    signed = records[0].with_vote(records[1])
-    for node in nodes.values():
-        node._voting.activate(signed)
-    gateway.gateway.registry.put(signed)
-    client.given.append(shares[CLIENT])
-    return shares[CLIENT]
-
-
 def hellos(gateway: RunningGateway) -> dict[PartyId, wire.Hello]:
     """Who the MPC nodes are."""
     return {party: link.node.hello() for party, link in gateway.links.items()}
@@ -522,34 +541,6 @@ def live(folder: Path, work: Callable[[RunningGateway, Client], Any], **options:
     return asyncio.run(whole())
 
 
-def run_with(work: Callable[[RunningGateway, Client], Coroutine[Any, Any, T]], **options: Any) -> T:
-    """Run ``work(gateway, client)`` with a gateway in memory that has these ``GatewayOptions``."""
-
-    async def whole() -> T:
-        with closing(open_with(**options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
-
-
-def with_gateway(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Have an ``async def test(gateway, client, ...)`` run as ``run_with`` does.
-
-    Its further arguments are pytest's.
-    """
-
-    def decorate(test: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
-        @wraps(test)
-        def run(**arguments: Any) -> None:
-            run_with(lambda gateway, client: test(gateway, client, **arguments), **options)
-
-        rest = [*signature(test).parameters.values()][2:]
-        run.__signature__ = Signature(rest)  # type: ignore[attr-defined]
-        return run
-
-    return decorate
-
-
 @contextmanager
 def nodes_alone(folder: Path) -> Iterator[dict[PartyId, Link]]:
     """Links to both MPC nodes, with no gateway that would see to anything first."""
@@ -569,6 +560,14 @@ def set_down(gateway: RunningGateway, down: bool) -> None:
     """Cut the links to both MPC nodes, or join them again."""
     for link in gateway.links.values():
         link.down = down
+
+
+async def refusal(work: Awaitable[Any]) -> tuple[int, str]:
+    """Status and text that the gateway refuses a request with, over HTTP or not."""
+    with pytest.raises((Failed, Refused)) as refused:
+        await work
+    error = refused.value
+    return error.status, error.error if isinstance(error, Failed) else str(error)
 
 
 async def until(is_met: Callable[[], Any]) -> None:

@@ -5,19 +5,14 @@ They know three kinds of user by name: ``alice`` has a secp256k1 key, ``bob`` ha
 """
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from mpcsim.crypto.bip32 import Path
 from mpcsim.service.error_codes import Code
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from node import models
 from node.app import create_app
 from node.errors import Conflict, NotFound
-from node.process.timing import Timing
-from node.signing.sessions import Caller
-from tests.node.harness import SETTINGS, Api, running
+from tests.node.harness import SETTINGS, running
 
 CREATED = "2026-11-21T09:30:00.123456+00:00"
 PASSWORD = "correct horse"
@@ -29,7 +24,7 @@ RECORD = {
 }
 NEW = {"curve": "ed25519", "password": PASSWORD}
 STRINGS = {name: RECORD[name] for name in ("encrypted_share", "secret_store")}
-BODIES: dict[str, dict[str, Any]] = {
+BODIES = {
     "/v3/wallet/generate": NEW,
     "/v3/wallet/recover": {**NEW, "curve": "secp256k1"},
     "/v3/wallet/sign": {**RECORD, "message": "ab" * 32},
@@ -44,46 +39,46 @@ BODIES: dict[str, dict[str, Any]] = {
 class GatewayDouble:
     """Publishes the keys of one issuer of tokens."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.issuer = TokenIssuer(make_signing_key())
-        self.error: Exception | None = None
+        self.error = None
         self.asked = 0
         self.closed = False
 
-    def token(self, username: str = "alice", lifetime_s: float = 600) -> str:
+    def token(self, username="alice", lifetime_s=600):
         return self.issuer.issue_access(f"id-of-{username}", username, lifetime_s)
 
-    async def jwks(self) -> dict[str, Any]:
+    async def jwks(self):
         self.asked += 1
         await asyncio.sleep(0.01)
         if self.error is not None:
             raise self.error
         return self.issuer.jwks()
 
-    async def close(self) -> None:
+    async def close(self):
         self.closed = True
 
 
 class WalletDouble:
     """Checks nothing but who is calling and which key is meant."""
 
-    def __init__(self) -> None:
-        self.errors: list[Exception] = []
-        self.signed: list[dict[str, Any]] = []
-        self.paths: list[Path | None] = []
+    def __init__(self):
+        self.errors = []
+        self.signed = []
+        self.paths = []
         """Asked about."""
         self.closed = False
 
-    async def close(self) -> None:
+    async def close(self):
         self.closed = True
 
-    async def _enter(self, caller: Caller) -> bool:
+    async def _enter(self, caller):
         """Whether the caller has a key."""
         if caller.claims.username == "mallory":
             raise self.errors.pop(0)
         return caller.claims.username == "alice"
 
-    async def _record(self, caller: Caller, curve: str) -> models.KeyShareRecord:
+    async def _record(self, caller, curve):
         return models.KeyShareRecord(
             key_id=models.EXAMPLE_KEY_ID,
             encrypted_share=models.EXAMPLE_SHARE,
@@ -92,31 +87,19 @@ class WalletDouble:
             curve=curve,
         )
 
-    async def generate(
-        self, caller: Caller, curve: str, password: str, timing: Timing, name: str | None = None
-    ) -> models.KeyShareRecord:
+    async def generate(self, caller, curve, password, timing, name=None):
         if await self._enter(caller) and curve == "secp256k1":
             raise Conflict(f"{curve} key already exists for this user", Code.KEY_EXISTS)
         with timing.span("argon2"):
             await asyncio.sleep(0)
         return await self._record(caller, curve)
 
-    async def recover(
-        self, caller: Caller, curve: str, password: str, timing: Timing, name: str | None = None
-    ) -> models.KeyShareRecord:
+    async def recover(self, caller, curve, password, timing, name=None):
         if not await self._enter(caller) or curve != "secp256k1":
             raise NotFound("No such key")
         return await self._record(caller, curve)
 
-    async def sign(
-        self,
-        caller: Caller,
-        stored: models.StoredShare,
-        *,
-        message: bytes,
-        timing: Timing,
-        **fields: Any,
-    ) -> tuple[str, list[str]]:
+    async def sign(self, caller, stored, *, message, timing, **fields):
         if not await self._enter(caller) or stored.key_id != models.EXAMPLE_KEY_ID:
             raise NotFound("No such key")
         self.signed.append({"message": message, **fields})
@@ -126,15 +109,11 @@ class WalletDouble:
             await asyncio.sleep(0)
         return models.EXAMPLE_SIGNATURE, []
 
-    async def presign(
-        self, caller: Caller, stored: models.StoredShare, *, count: int, **fields: Any
-    ) -> list[str]:
+    async def presign(self, caller, stored, *, count, **fields):
         await self._enter(caller)
         return [models.EXAMPLE_SHARE] * count
 
-    async def public_key(
-        self, caller: Caller, stored: models.StoredShare, *, path: Path | None, **fields: Any
-    ) -> models.PublicKey:
+    async def public_key(self, caller, stored, *, path, **fields):
         if not await self._enter(caller) or stored.key_id != models.EXAMPLE_KEY_ID:
             raise NotFound("No such key")
         self.paths.append(path)
@@ -142,21 +121,15 @@ class WalletDouble:
             public_key=models.EXAMPLE_PUBLIC_KEY, xpub=None if path is None else models.EXAMPLE_XPUB
         )
 
-    async def validate_password(
-        self, caller: Caller, *, password: str, secret_store: str, timing: Timing
-    ) -> bool:
+    async def validate_password(self, caller, *, password, secret_store, timing):
         await self._enter(caller)
         return password == PASSWORD
 
-    async def validate_share(
-        self, caller: Caller, *, encrypted_share: str, secret_store: str, timing: Timing
-    ) -> bool:
+    async def validate_share(self, caller, *, encrypted_share, secret_store, timing):
         await self._enter(caller)
         return encrypted_share == models.EXAMPLE_SHARE
 
-    async def wallet_info(
-        self, caller: Caller, path: Path | None = None
-    ) -> models.WalletInformation:
+    async def wallet_info(self, caller, path=None):
         if not await self._enter(caller):
             raise NotFound("This user has no wallet")
         self.paths.append(path)
@@ -166,7 +139,7 @@ class WalletDouble:
         )
         return models.WalletInformation(user_id=caller.claims.user_id, wallets=[entry])
 
-    async def keys(self, caller: Caller) -> models.RegisteredKeys:
+    async def keys(self, caller):
         key = models.RegisteredKey(
             key_id=models.EXAMPLE_KEY_ID,
             curve="secp256k1",
@@ -176,23 +149,23 @@ class WalletDouble:
         keys = [key] if await self._enter(caller) else []
         return models.RegisteredKeys(user_id=caller.claims.user_id, keys=keys)
 
-    async def user(self, caller: Caller) -> models.UserInformation:
+    async def user(self, caller):
         await self._enter(caller)
         claims = caller.claims
         return models.UserInformation(
             user_id=claims.user_id, username=claims.username, created_at=CREATED
         )
 
-    async def key_token(self, caller: Caller, key_id: str) -> models.KeyToken:
+    async def key_token(self, caller, key_id):
         if not await self._enter(caller) or key_id != models.EXAMPLE_KEY_ID:
             raise NotFound("No such key")
         return models.KeyToken(token="a.b.c", token_type="Bearer", expires_in=300, key_id=key_id)
 
 
 @contextmanager
-def doubled(place: str) -> Iterator[tuple[Api, GatewayDouble, WalletDouble]]:
+def doubled(place):
     """A node between the two doubles."""
     gateway, wallet = GatewayDouble(), WalletDouble()
-    app = create_app(SETTINGS, gateway, wallet)  # type: ignore[arg-type]
+    app = create_app(SETTINGS, gateway, wallet)
     with running(app, place) as api:
         yield api, gateway, wallet

@@ -23,14 +23,6 @@ NEW = {"curve": "ed25519", "password": PASSWORD}
 # ---------------------------------------------------------------------- who is next
 
 
-def test_who_guesses_a_hundred_times_delays_another_by_one():
-    turns = FairScheduler(1000, 1000)
-    for number in range(100):
-        turns.add("mallory", f"guess {number}")
-    turns.add("alice", "generate")
-    assert [turns.next() for _ in range(3)] == ["guess 0", "generate", "guess 1"]
-
-
 @examples(60)
 @given(
     st.lists(

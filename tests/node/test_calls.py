@@ -1,7 +1,5 @@
 """The message graph of a signing call, by its options: it takes as long as the call itself."""
 
-from typing import Any
-
 import pytest
 
 from mpcsim import Network
@@ -13,19 +11,17 @@ from tests.node.wallets import CHEAP
 
 STAR = Network.star(20, 5, 70)
 NETWORKS = (STAR, STAR.with_connection(cold=True), Network.star(50, 50, 50, mbit_per_s=5))
-OPTIONS: list[dict[str, Any]] = [
+OPTIONS = [
     {},
     {"separate_messages": True, "early_requests": False, "vault_policy": "signer"},
     {"presigned": True, "signer": "institution"},
-]
-MORE_OPTIONS: list[dict[str, Any]] = [
     {"signer": "institution", "ot_extension_k": 4, "early_requests": False},
     {"separate_messages": True},
     {"curve": "ed25519", "vault_policy": "signer"},
 ]
 
 
-def durations(signing: Signing) -> list[float]:
+def durations(signing):
     """Return what a call takes on each of ``NETWORKS``, after a pause: with new connections."""
     settings = Settings(
         waas_api_url="http://gateway",
@@ -39,7 +35,7 @@ def durations(signing: Signing) -> list[float]:
         new = {"curve": signing.curve, "password": "correct horse"}
         share = alice.post("/v3/wallet/generate", json=new).json()
         order = {**share, "message": "00" * 32, "signer": signing.signer}
-        presignatures: list[str | None] = [None] * len(NETWORKS)
+        presignatures = [None] * len(NETWORKS)
         if signing.presigned:
             wanted = {**share, "signer": signing.signer, "count": len(NETWORKS)}
             made = alice.post("/v3/wallet/presign", json=wanted)
@@ -59,43 +55,26 @@ def durations(signing: Signing) -> list[float]:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "options",
-    [*OPTIONS, *(pytest.param(each, marks=pytest.mark.soak) for each in MORE_OPTIONS)],
-    ids=lambda options: " ".join(options) or "as it is",
-)
-def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options) or "as it is")
+def test_a_replay_takes_as_long_as_the_call(options):
     graph = signing_call(**options)
     assert graph.scope == "rest"
     replayed = [graph.replay(network, 1).finished_ms[0] for network in NETWORKS]
     assert replayed == pytest.approx(durations(Signing(**options)), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"curve": "secp256k"}, "did you mean secp256k1"),
-        ({"signer": "client"}, "unknown signer"),
-        ({"vault_policy": "none"}, "unknown vault policy"),
-        ({"ot_extension_k": 3}, "1, 2 or 4"),
-        ({"presigned": 1}, "True or False"),
-        ({"presigned": True, "curve": "ed25519"}, "are for secp256k1"),
-        ({"presigned": True, "vault_policy": "signer"}, "vault policy both"),
-    ],
-)
-def test_what_cannot_be(options: dict[str, Any], named: str) -> None:
+CANNOT_BE = [
+    ({"curve": "secp256k"}, "did you mean secp256k1"),
+    ({"signer": "client"}, "unknown signer"),
+    ({"vault_policy": "none"}, "unknown vault policy"),
+    ({"ot_extension_k": 3}, "1, 2 or 4"),
+    ({"presigned": 1}, "True or False"),
+    ({"presigned": True, "curve": "ed25519"}, "are for secp256k1"),
+    ({"presigned": True, "vault_policy": "signer"}, "vault policy both"),
+]
+
+
+@pytest.mark.parametrize(("options", "named"), CANNOT_BE)
+def test_what_cannot_be(options, named):
     with pytest.raises(UsageError, match=named):
         signing_call(**options)
-
-
-def test_a_call_is_named_after_its_options() -> None:
-    assert str(Signing()) == "secp256k1, with the operator"
-    others: list[tuple[dict[str, Any], str]] = [
-        ({"vault_policy": "signer"}, "vault policy signer"),
-        ({"early_requests": False}, "vault first"),
-        ({"ot_extension_k": 2}, "k = 2"),
-        ({"separate_messages": True}, "separate messages"),
-        ({"presigned": True}, "presigned"),
-    ]
-    for options, said in others:
-        assert str(Signing(**options)) == f"secp256k1, with the operator, {said}"

@@ -8,7 +8,7 @@ from mpcsim.crypto.mta import schemes
 from mpcsim.crypto.mta.schemes import register_scheme
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service import vault
 from mpcsim.service.rpc.statements import shares_hash
@@ -26,9 +26,7 @@ HALVES = {OPERATOR: bytes(144), INSTITUTION: bytes(144)}
 KEYS = {OPERATOR: bytes(32), INSTITUTION: bytes(32)}
 
 
-def store_of(
-    key_id: str, curve: str = "ed25519", cost: vault.Argon2Cost = vault.INTERACTIVE
-) -> vault.SecretStore:
+def store_of(key_id, curve="ed25519", cost=vault.INTERACTIVE):
     return vault.SecretStore(key_id, curve, bytes(16), cost, bytes(32), HALVES, KEYS, KEYS)
 
 
@@ -67,7 +65,7 @@ def test_a_share_of_a_multiplication_scheme_of_ones_own_is_refused(monkeypatch):
         open_sealed_share(sealed, vault.VaultKey(bytearray(64)), "alice")
 
 
-def opened(share: bytes, made_for: str, asked_for: str) -> KeyShare:
+def opened(share, made_for, asked_for):
     """What a node makes of a vault that anyone has made, for some key, of something."""
     rng = SeededRng("vault")
     secrets = {i: vault.SealKey.generate(rng) for i in MPC_NODES}
@@ -93,7 +91,7 @@ def opened(share: bytes, made_for: str, asked_for: str) -> KeyShare:
         return open_sealed_share(SealedShare(asked_for, encrypted, store, "ed25519"), key, "alice")
 
 
-def test_vaults_of_anyones_making() -> None:
+def test_vaults_of_anyones_making():
     """Seal keys are public: whoever can write to the caller's database can make a vault."""
     mine, theirs, of_two = keys("ed25519")[1], keys("ed25519")[2], keys("ed25519", 2, 2)[1]
     key_id = mine.record.epoch.hex()
@@ -110,10 +108,10 @@ def test_vaults_of_anyones_making() -> None:
             opened(share, made_for, asked_for)
 
 
-def test_a_key_that_is_no_wallets_key_is_not_recovered() -> None:
+def test_a_key_that_is_no_wallets_key_is_not_recovered():
     """Both MPC nodes and the registry agree, but on a key with a fourth holder."""
 
-    def recovered(n: int) -> PublicKeyRecord:
+    def recovered(n):
         record = keys("ed25519", 2, n)[CLIENT].record
         signed = said_to_be_signed(
             "user", record.epoch.hex(), "ed25519", record.public_key.encode()
@@ -126,7 +124,7 @@ def test_a_key_that_is_no_wallets_key_is_not_recovered() -> None:
         recovered(4)
 
 
-def test_an_answer_is_to_this_request_alone() -> None:
+def test_an_answer_is_to_this_request_alone():
     """Every part of what it answers; from either MPC node."""
     share = keys("ed25519")[CLIENT]
     session, mac = b"s" * 32, b"m" * 32
@@ -134,7 +132,7 @@ def test_an_answer_is_to_this_request_alone() -> None:
         secret = share.peers[signer].pair_secret
         (other,) = set(MPC_NODES) - {signer}
 
-        def answer(tag: bytes | None) -> SignReply:
+        def answer(tag):
             return SignReply(bytes(32), (), tag)
 
         right = vault.answer_tag(secret, signer, session, mac)

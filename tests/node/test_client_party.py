@@ -26,7 +26,6 @@ from node.signing.client_party import AbortHandling, ClientParty, SessionAborted
 from tests.helpers.adversary import Adversary, alter_kind
 
 HASH = bytes(range(32))
-CURVES = ("secp256k1", "ed25519")
 ALL = (CLIENT, OPERATOR, INSTITUTION)
 
 
@@ -43,32 +42,32 @@ class Peers:
     aborts: Counter[Reason] = field(default_factory=Counter)
     """By the client."""
 
-    def start(self) -> list[bytes]:
+    def start(self):
         return self._carry([(m, o) for m, p in self.parties.items() for o in p.start()])
 
-    async def begin(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+    async def begin(self, messages):
         """Open the session with the client's first messages."""
         mail = self.start()
         return mail + list(await self.post(messages))
 
-    async def post(self, messages: Sequence[bytes]) -> Sequence[bytes]:
+    async def post(self, messages):
         self.posts.append(messages)
         self.told.append(("post", len(messages)))
         await asyncio.sleep(0)
         if error := self.fail(len(self.posts)):
             raise error
-        outputs: list[tuple[PartyId, Any]] = []
+        outputs = []
         for data in messages:
             receiver = Envelope.decode(data).receiver
             outputs += [(receiver, o) for o in self.parties[receiver].receive(CLIENT, data)]
         return self.meddle(len(self.posts), self._carry(outputs))
 
-    async def suspend(self, culprit: int) -> bool:
+    async def suspend(self, culprit):
         self.told.append(("suspend", culprit))
         return True
 
-    def _carry(self, outputs: list[tuple[PartyId, Any]]) -> list[bytes]:
-        mail: list[bytes] = []
+    def _carry(self, outputs):
+        mail = []
         while outputs:
             sender, output = outputs.pop(0)
             if not isinstance(output, Send):
@@ -80,7 +79,7 @@ class Peers:
                 outputs += [(output.to, o) for o in more]
         return mail
 
-    def aborted(self) -> set[PartyId]:
+    def aborted(self):
         """Those that heard that the client gave up."""
         found = set()
         for i, party in self.parties.items():
@@ -90,7 +89,7 @@ class Peers:
         return found
 
 
-def parties(kind: str, curve: str = "ed25519") -> dict[PartyId, Party[Any, Any]]:
+def parties(kind, curve="ed25519"):
     """Everyone who takes part in a session of a kind."""
     sid = session_id(f"client party, {kind}")
     held = {i: with_fresh_guard(share) for i, share in keys(curve).items()}
@@ -105,28 +104,21 @@ def parties(kind: str, curve: str = "ed25519") -> dict[PartyId, Party[Any, Any]]
             found[i] = reshare.party(setup, i, session_id=sid)
         return found
     signers = (CLIENT, OPERATOR)
-    protocol: Any = ecdsa if kind == "ecdsa" else frost
+    protocol = ecdsa if kind == "ecdsa" else frost
     return {
         i: protocol.party(protocol.setup(held[i], signers, HASH), session_id=sid) for i in signers
     }
 
 
-def drive(
-    kind: str,
-    curve: str,
-    prepare: Callable[[Peers], None] = lambda peers: None,
-    *,
-    threaded: bool = False,
-    **behaviour: Any,
-) -> tuple[Peers, Any]:
+def drive(kind, curve, prepare=lambda peers: None, *, threaded=False, **behaviour):
     """A run with the client driven by a ``ClientParty``: the peers, and the result or error."""
     everyone = parties(kind, curve)
     peers = Peers({i: party for i, party in everyone.items() if i != CLIENT}, **behaviour)
     prepare(peers)
 
-    async def run() -> Any:
+    async def run():
         workers = Workers()
-        client: ClientParty[Any] = ClientParty(
+        client = ClientParty(
             everyone[CLIENT],
             peers.post,
             workers=workers,
@@ -179,10 +171,10 @@ def test_everyone_is_done(kind, curve, threaded):
 
 
 def test_long_steps_leave_the_event_loop_alone(monkeypatch):
-    where: list[str] = []
+    where = []
     receive = Party.receive
 
-    def noting(self: Any, sender: int, data: bytes) -> Any:
+    def noting(self, sender, data):
         if self.me == CLIENT:
             where.append(threading.current_thread().name)
         return receive(self, sender, data)
@@ -198,9 +190,9 @@ def test_long_steps_leave_the_event_loop_alone(monkeypatch):
 
 def test_the_last_word_of_a_recovery_is_heard():
     """If a peer's share comes late, the client confirms only when it is done itself."""
-    late: list[bytes] = []
+    late = []
 
-    def delay(number: int, mail: list[bytes]) -> list[bytes]:
+    def delay(number, mail):
         if number == 1:
             late.append(mail.pop())
             return mail
@@ -218,7 +210,7 @@ def test_who_leaves_early_does_not_leave_a_step_half_done(monkeypatch):
     at_work, go_on = threading.Event(), threading.Event()
     receive = Party.receive
 
-    def slow(self: Any, sender: int, data: bytes) -> Any:
+    def slow(self, sender, data):
         if self.me == CLIENT:
             at_work.set()
             go_on.wait(20)
@@ -226,13 +218,13 @@ def test_who_leaves_early_does_not_leave_a_step_half_done(monkeypatch):
 
     monkeypatch.setattr(Party, "receive", slow)
 
-    async def run() -> None:
+    async def run():
         workers = Workers()
-        client: ClientParty[Any] = ClientParty(
+        client = ClientParty(
             everyone[CLIENT], peers.post, workers=workers, timing=Timing(), threaded=True
         )
 
-        async def work() -> None:
+        async def work():
             async with client:
                 await client.run(peers.begin)
 
@@ -286,29 +278,28 @@ def test_the_others_hear_of_a_run_that_is_given_up(kind, curve, post, why, threa
     assert not waiting or kind == "reshare"
 
 
-@pytest.mark.parametrize(
-    ("error", "posts"),
-    [
-        (errors.Conflict("secp256k1 key already exists for this user"), 1),
-        (errors.Upstream(409, "Conflict", "busy"), 1),
-        (errors.Upstream(410, "Gone", "expired"), 1),
-        (errors.NotFound("no such key"), 1),
-        (errors.BadRequest("Invalid curve"), 1),
-        (errors.Unauthorized({"code": 757, "message": "JWT_EXPIRED"}), 1),
-        (errors.Unreachable(), 2),  # the gateway is gone for good: it is tried
-    ],
-    ids=lambda value: type(value).__name__,
-)
+NO_SESSION = [
+    (errors.Conflict("secp256k1 key already exists for this user"), 1),
+    (errors.Upstream(409, "Conflict", "busy"), 1),
+    (errors.Upstream(410, "Gone", "expired"), 1),
+    (errors.NotFound("no such key"), 1),
+    (errors.BadRequest("Invalid curve"), 1),
+    (errors.Unauthorized({"code": 757, "message": "JWT_EXPIRED"}), 1),
+    (errors.Unreachable(), 2),  # the gateway is gone for good: it is tried
+]
+
+
+@pytest.mark.parametrize(("error", "posts"), NO_SESSION, ids=lambda value: type(value).__name__)
 def test_nobody_is_told_where_there_is_no_session(error, posts):
     peers, result = drive("dkg", "ed25519", fail=lambda number: error)
     assert result is error
     assert len(peers.posts) == posts
 
 
-def cheating(kind: str, change: Callable[[bytes], bytes], to: PartyId = CLIENT) -> Any:
+def cheating(kind, change, to=CLIENT):
     """Prepare peers of which the operator changes its messages of one kind."""
 
-    def prepare(peers: Peers) -> None:
+    def prepare(peers):
         honest = peers.parties[OPERATOR]
         spoil = alter_kind(kind, lambda message: change(message.encode(honest.wire)), to={to})
         peers.parties[OPERATOR] = Adversary(honest, spoil)
@@ -316,11 +307,11 @@ def cheating(kind: str, change: Callable[[bytes], bytes], to: PartyId = CLIENT) 
     return prepare
 
 
-def shorter(data: bytes) -> bytes:
+def shorter(data):
     return data[:-1]
 
 
-def flipped(data: bytes) -> bytes:
+def flipped(data):
     return data[:-1] + bytes([data[-1] ^ 1])
 
 
@@ -347,38 +338,23 @@ def test_what_must_not_be_tried_again_is_acted_on_before_anyone_hears():
     )
 
 
-def test_a_suspension_that_the_gateway_does_not_know_of_yet_is_told():
-    async def refuse(culprit: int) -> bool:
-        return False
+TEXTS = [
+    (
+        *(Reason.SIGNATURE_SHARE_INVALID, {"culprits": frozenset({3})}),
+        "; party 3 (institution); stop working with it",
+    ),
+    (
+        *(Reason.ECHO_MISMATCH, {"suspects": frozenset({3, 2})}),
+        "; one of parties 2 (operator), 3 (institution); try again",
+    ),
+    (
+        *(Reason.SETUP_DISCARDED, {"detail": "party 2"}),
+        " (party 2); nobody can be named; recover the key",
+    ),
+]
 
-    def prepare(peers: Peers) -> None:
-        cheating("Offer", flipped)(peers)
-        peers.suspend = refuse  # type: ignore[method-assign]
 
-    _, result = drive("ecdsa", "secp256k1", prepare)
-    assert result.message.endswith(
-        "; recover the key before it signs again; this node refuses it until then, and tries to "
-        "have it suspended"
-    )
-
-
-@pytest.mark.parametrize(
-    ("reason", "details", "text"),
-    [
-        (
-            *(Reason.SIGNATURE_SHARE_INVALID, {"culprits": frozenset({3})}),
-            "; party 3 (institution); stop working with it",
-        ),
-        (
-            *(Reason.ECHO_MISMATCH, {"suspects": frozenset({3, 2})}),
-            "; one of parties 2 (operator), 3 (institution); try again",
-        ),
-        (
-            *(Reason.SETUP_DISCARDED, {"detail": "party 2"}),
-            " (party 2); nobody can be named; recover the key",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("reason", "details", "text"), TEXTS)
 def test_texts(reason, details, text):
     error = SessionAborted(Aborted(reason, InRound(3, "aggregate"), **details), None)
     assert error.message == f"MPC session aborted in round 3 (aggregate): {reason.text}{text}"
@@ -400,8 +376,8 @@ def test_a_peer_that_aborts_is_quoted():
     [("dkg", "ed25519", "reveal"), ("ecdsa", "secp256k1", "offer"), ("frost", "ed25519", "sign")],
 )
 def test_a_run_that_gets_nowhere(kind, curve, waits):
-    def prepare(peers: Peers) -> None:
-        peers.start = list  # type: ignore[method-assign]
+    def prepare(peers):
+        peers.start = list
         for party in peers.parties.values():
             party.start()
 

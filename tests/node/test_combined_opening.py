@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -23,34 +22,31 @@ from node.errors import ApiError, BadRequest, Upstream
 from node.signing.combined_opening import SessionOpening, SessionRequest
 from tests.helpers.gateway import CURVES
 from tests.helpers.tiers import fast_few
-from tests.node.wallets import House, failing, losing, on, settled, stored_share
+from tests.node.wallets import failing, losing, on, settled, stored_share
 
 HASH = bytes(range(32))
 ONE_CURVE = fast_few(CURVES[::-1], 1)
 ANOTHER = "The operator has answered another request than this one; try again"
 
 
-def sent(house: House, verb: str = "sign") -> list[Any]:
+def sent(house, verb="sign"):
     """Keep the bodies of the requests of one verb that pass, decoded."""
-    found: list[Any] = []
+    found = []
     request = house.transport.request
 
-    async def kept(method: str, path: str, **options: Any) -> Reply:
+    async def kept(method, path, **options):
         if path.endswith(f"/{verb}"):
             found.append(wire.Sign.from_bytes(options["body"]))
         return await request(method, path, **options)
 
-    house.transport.request = kept  # type: ignore[method-assign]
+    house.transport.request = kept
     return found
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(
-    curve: str, house: House
-) -> None:
+async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(curve, house, record):
     """One that failed may have been answered: before the answer was lost, for one."""
 
-    record = await house.generate(curve)
     asked = sent(house)
     await house.client.nodes()
     house.gateway.links[INSTITUTION].node.restart()  # refused: another boot
@@ -66,20 +62,20 @@ async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(
     assert len({body.vault.reply_key for body in asked}) == 4
 
 
-def test_nonces_are_hedged_with_what_there_is_before_the_share() -> None:
+def test_nonces_are_hedged_with_what_there_is_before_the_share():
     """A generator that repeats itself gives other nonces for any other session, signer, message or
     store; for the very same, the same ones."""
 
     class Stuck:
         reproducible = False
 
-        def bytes(self, n: int) -> bytes:
+        def bytes(self, n):
             return bytes(n)
 
     kept = {OPERATOR: b"o" * 32, INSTITUTION: b"i" * 32}
     epoch, session = b"e" * 32, b"s" * 32
 
-    def nonces(**changes: Any) -> bytes:
+    def nonces(**changes):
         given = {
             "epoch": epoch,
             "signers": (CLIENT, OPERATOR),
@@ -89,7 +85,7 @@ def test_nonces_are_hedged_with_what_there_is_before_the_share() -> None:
         } | changes
         early = frost.prestart(me=CLIENT, rng=Stuck(), **given)
         # What it has said is sealed already, and nobody else has the keys.
-        said = Commitments.decode(early._payload, frost.FROST.wire(None))  # type: ignore[arg-type]
+        said = Commitments.decode(early._payload, frost.FROST.wire(None))
         return said.hiding.encode() + said.binding.encode()
 
     assert nonces() == nonces()
@@ -103,7 +99,7 @@ def test_nonces_are_hedged_with_what_there_is_before_the_share() -> None:
     assert len({nonces(), *(nonces(**other) for other in others)}) == 1 + len(others)
 
 
-async def beginning(house: House, record: Any, session_id: bytes, message: bytes) -> SessionOpening:
+async def beginning(house, record, session_id, message):
     """The request of somebody who has the store, and a token, under an id that it has heard."""
     key = SessionKey()
     key.session_id = session_id
@@ -117,21 +113,20 @@ async def beginning(house: House, record: Any, session_id: bytes, message: bytes
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_an_answer_to_another_request_blames_nobody(curve: str, house: House) -> None:
+async def test_an_answer_to_another_request_blames_nobody(curve, house, record):
     """Whoever has the store and carries the request puts another first message in its place; what
     the MPC node answers is looked at no further."""
 
-    record = await house.generate(curve)
     node, asked = house.gateway.links[OPERATOR].node, sent(house)
     request, handle, others = house.transport.request, node.handle, []
 
-    async def first(method: str, path: str, **options: Any) -> Reply:
+    async def first(method, path, **options):
         if path.endswith("/sign"):
             mine = wire.Sign.from_bytes(options["body"])
             others.append(await beginning(house, record, mine.session_id, mine.message))
         return await request(method, path, **options)
 
-    def swapped(verb: str, grant: bytes, data: bytes) -> bytes:
+    def swapped(verb, grant, data):
         if verb != "sign":
             return bytes(handle(verb, grant, data))
         other = others[0].request
@@ -144,22 +139,20 @@ async def test_an_answer_to_another_request_blames_nobody(curve: str, house: Hou
         own = node._vault.rewrap(stored, half, mine.reply_key, whole=False)
         return replace(answer, half=own).to_bytes()
 
-    house.transport.request = first  # type: ignore[method-assign]
+    house.transport.request = first
     node.handle = swapped
     assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
-    house.transport.request, node.handle = request, handle  # type: ignore[method-assign]
+    house.transport.request, node.handle = request, handle
     await settled(house)
     await house.sign(record, HASH)
 
 
-@pytest.mark.parametrize("early", [True, False])
-async def test_an_answer_that_does_not_say_what_it_answers(early: bool, house: House) -> None:
-    record = await house.generate("ed25519")
+async def test_an_answer_that_does_not_say_what_it_answers(early, house, record):
     node = house.gateway.links[OPERATOR].node
     handle = node.handle
 
-    def stripped(verb: str, grant: bytes, data: bytes) -> bytes:
-        reply: bytes = handle(verb, grant, data)
+    def stripped(verb, grant, data):
+        reply = handle(verb, grant, data)
         if verb == "sign":
             reply = replace(wire.Answer.from_bytes(reply), answers=bytes(32)).to_bytes()
         return reply
@@ -172,10 +165,9 @@ async def test_an_answer_that_does_not_say_what_it_answers(early: bool, house: H
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_what_does_not_open_ends_the_session(curve: str, house: House) -> None:
+async def test_what_does_not_open_ends_the_session(curve, house, record):
     """Though the request is in order otherwise: the MPC node may have begun by then."""
 
-    record = await house.generate(curve)
     other = await house.generate("ed25519" if curve == "secp256k1" else "secp256k1")
     store = SecretStore.from_text(record.secret_store)
     shares = [
@@ -203,7 +195,7 @@ async def test_what_does_not_open_ends_the_session(curve: str, house: House) -> 
     await house.sign(record)
 
 
-def test_an_early_message_opens_for_its_session_and_the_first_round_alone() -> None:
+def test_an_early_message_opens_for_its_session_and_the_first_round_alone():
     """With the authentication key, nobody can say anything later than the first message."""
     held = keys("ed25519")
     session = b"s" * 32
@@ -222,13 +214,10 @@ def test_an_early_message_opens_for_its_session_and_the_first_round_alone() -> N
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(
-    curve: str, house: House
-) -> None:
+async def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(curve, house, record):
     """With token and secret store, but not the encrypted share, a thief has the MPC node answer a
     message of its choice; the signature still lacks the client's part."""
 
-    record = await house.generate(curve)
     asked = await beginning(house, record, os.urandom(32), HASH)
     reply = await house.client.sign(house.caller().token, asked.request)
     # Without a pair secret, which only the shares give, the answer does not even open.

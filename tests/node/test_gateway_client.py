@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
 
 import pytest
 
-from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.error_codes import HEADER, Code
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
@@ -34,60 +32,56 @@ OPENING = wire.OpenVault(KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {
 class Canned:
     """A transport with the answers given; it notes what it was asked."""
 
-    def __init__(self, *replies: Reply | Exception) -> None:
+    def __init__(self, *replies):
         self.replies = list(replies)
-        self.asked: list[tuple[str, str, str | None, bytes | None]] = []
+        self.asked = []
 
-    async def request(
-        self, method: str, path: str, *, token: Any, body: Any = None, **options: Any
-    ) -> Reply:
+    async def request(self, method, path, *, token, body=None, **options):
         self.asked.append((method, path, token, body))
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
         return reply
 
-    async def close(self) -> None:
+    async def close(self):
         pass
 
 
-def sign(client: GatewayClient) -> Awaitable[object]:
+def sign(client):
     proof = wire.UseProof(bytes(BOOT_BYTES), bytes(32))
     body = wire.Sign(bytes(32), KEY_ID, OPERATOR, b"m", (b"x",), (bytes(32),), proof)
     return client.sign("token", body)
 
 
-def ask(reply: Reply | Exception, call: Callable[[GatewayClient], Awaitable[Any]] = sign) -> Any:
-    async def run() -> Any:
+def ask(reply, call=sign):
+    async def run():
         return await call(GatewayClient(Canned(reply)))
 
-    return asyncio.run(run())  # type: ignore[arg-type]
+    return asyncio.run(run())
 
 
-def refusal(
-    status: int, body: object, call: Any = sign, *, code: Any = None, after: str | None = None
-) -> errors.ApiError:
+def refusal(status, body, call=sign, *, code=None, after=None):
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     with pytest.raises(errors.ApiError) as caught:
         ask(Reply(status, data, code, after), call)
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "message"),
-    [
-        (
-            *(401, {"code": 757, "message": "JWT_EXPIRED"}, errors.Unauthorized),
-            'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
-        ),
-        (404, {"error": "no such key"}, errors.NotFound, "no such key"),
-        (409, {"error": "busy"}, errors.Upstream, "Upstream returned 409 Conflict: busy"),
-        (
-            *(503, {"error": "the node is away", "party": 2}, errors.Upstream),
-            "Upstream returned 503 Service Unavailable: the node is away",
-        ),
-    ],
-)
+ERRORS = [
+    (
+        *(401, {"code": 757, "message": "JWT_EXPIRED"}, errors.Unauthorized),
+        'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
+    ),
+    (404, {"error": "no such key"}, errors.NotFound, "no such key"),
+    (409, {"error": "busy"}, errors.Upstream, "Upstream returned 409 Conflict: busy"),
+    (
+        *(503, {"error": "the node is away", "party": 2}, errors.Upstream),
+        "Upstream returned 503 Service Unavailable: the node is away",
+    ),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "kind", "message"), ERRORS)
 def test_errors_of_the_gateway(status, body, kind, message):
     error = refusal(status, body)
     assert (type(error), error.message) == (kind, message)
@@ -96,7 +90,7 @@ def test_errors_of_the_gateway(status, body, kind, message):
         assert (error.upstream_status, error.party) == (status, body.get("party"))
 
 
-def generate(client: GatewayClient) -> Awaitable[object]:
+def generate(client):
     return client.generate("token", SessionKey(), "ed25519", (), 1)
 
 
@@ -104,14 +98,14 @@ MAKING_ALONE = [Code.KEY_EXISTS, Code.KEY_CHANGED, Code.BUSY]
 
 
 @pytest.mark.parametrize("code", Code)
-def test_what_its_codes_are_to_a_caller(code: Code) -> None:
+def test_what_its_codes_are_to_a_caller(code):
     """Of a signature, and of a new key."""
-    kinds: dict[Code, Any] = {
+    kinds = {
         Code.NOT_FOUND: errors.NotFound,
         Code.LIMITED: errors.Limited,
         Code.IDEMPOTENCY_KEY_USED: errors.BadRequest,
     }
-    of_makers: dict[Code, Any] = dict.fromkeys(MAKING_ALONE, errors.Conflict)
+    of_makers = dict.fromkeys(MAKING_ALONE, errors.Conflict)
     of_makers |= {Code.IN_FORCE: errors.KeyAlreadyActive}
     status = 403 if code is Code.UNAUTHORIZED else 409
     for call, known in ((sign, kinds), (generate, kinds | of_makers)):
@@ -128,34 +122,33 @@ def test_what_its_codes_are_to_a_caller(code: Code) -> None:
         assert (after.headers.get("Retry-After") == "7") == given
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        *((status, Code.INTERNAL) for status in (400, 500, 599)),
-        *((status, Code.UPSTREAM_DOWN) for status in (502, 503)),
-        *((404, Code.NOT_FOUND), (409, Code.CONFLICT), (410, Code.SESSION_GONE)),
-        *((429, Code.LIMITED), (504, Code.UPSTREAM_LATE)),
-    ],
-)
-def test_without_a_code_that_is_known_the_status_has_to_do(status: int, code: Code) -> None:
+CODES = [
+    *((status, Code.INTERNAL) for status in (400, 500, 599)),
+    *((status, Code.UPSTREAM_DOWN) for status in (502, 503)),
+    *((404, Code.NOT_FOUND), (409, Code.CONFLICT), (410, Code.SESSION_GONE)),
+    *((429, Code.LIMITED), (504, Code.UPSTREAM_LATE)),
+]
+
+
+@pytest.mark.parametrize(("status", "code"), CODES)
+def test_without_a_code_that_is_known_the_status_has_to_do(status, code):
     for said in (None, "", "of-a-later-day", "Busy"):
         assert refusal(status, {"error": "why"}, code=said).code is code
 
 
-def test_when_to_retry_is_a_number_of_seconds() -> None:
+def test_when_to_retry_is_a_number_of_seconds():
     for after in ("", "soon", "-1", "1.5", "1234567", "7\r\nx: y"):
         error = refusal(409, {"error": "why"}, code="conflict", after=after)
         assert error.headers == {HEADER: "conflict"}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(b"", b"<h1>secret</h1>", b"[]", b'{"error": 1}', b"\xff"),
-        *(b"[" * 100_000, b'{"error": "busy", "error": "secret"}'),
-    ],
-    ids=range(7),
-)
+OF_SOMETHING_ELSE = [
+    *(b"", b"<h1>secret</h1>", b"[]", b'{"error": 1}', b"\xff"),
+    *(b"[" * 100_000, b'{"error": "busy", "error": "secret"}'),
+]
+
+
+@pytest.mark.parametrize("body", OF_SOMETHING_ELSE, ids=range(7))
 def test_answers_of_something_else_are_not_passed_on(body):
     for status in (302, 401, 404, 409, 502, 599):
         error = refusal(status, body)
@@ -164,21 +157,21 @@ def test_answers_of_something_else_are_not_passed_on(body):
         assert error.message.endswith(": no explanation")
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda c: c.nodes(),
-        lambda c: c.user("token"),
-        lambda c: c.keys("token", "user"),
-        lambda c: c.wallet("token", "user"),
-        lambda c: c.key_token("token", KEY_ID.hex()),
-        lambda c: c.open("token", OPENING),
-        lambda c: c.generate("token", SessionKey(), "ed25519", (), 1),
-        lambda c: c.recover("token", KEY_ID, "ed25519", 1),
-        sign,
-        lambda c: c.exchange("token", SessionKey(), ()),
-    ],
-)
+CALLS = [
+    lambda c: c.nodes(),
+    lambda c: c.user("token"),
+    lambda c: c.keys("token", "user"),
+    lambda c: c.wallet("token", "user"),
+    lambda c: c.key_token("token", KEY_ID.hex()),
+    lambda c: c.open("token", OPENING),
+    lambda c: c.generate("token", SessionKey(), "ed25519", (), 1),
+    lambda c: c.recover("token", KEY_ID, "ed25519", 1),
+    sign,
+    lambda c: c.exchange("token", SessionKey(), ()),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
 def test_answers_that_make_no_sense(call):
     for body in (b"", b"{}", b"[]", b"null", b"\x00\x00\x00\x01"):
         error = refusal(200, body, call)
@@ -202,7 +195,7 @@ def test_keys_of_tokens_that_make_no_sense(body):
     assert error.message == "Upstream returned 200 OK: the answer is not a JSON object"
 
 
-def shown(party: PartyId) -> dict[str, Any]:
+def shown(party):
     """What a gateway shows of an MPC node."""
     identity = Identity(bytes([party]) * 32)
     signature = identity.sign(SealKeyStatement(party, b"\x11" * 32, 0))
@@ -216,20 +209,20 @@ def shown(party: PartyId) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"identifier": 3},
-        {"identifier": "2"},
-        *(
-            {name: value}
-            for name in ("identity", "seal_key", "signature", "boot")
-            for value in (62 * "0", "zz", 3, None)
-        ),
-        {"identity": 64 * "0" + "00"},
-        *({"seal_number": value} for value in ("0", -1, True, 1 << 32)),
-    ],
-)
+NO_MPC_NODES = [
+    {"identifier": 3},
+    {"identifier": "2"},
+    *(
+        {name: value}
+        for name in ("identity", "seal_key", "signature", "boot")
+        for value in (62 * "0", "zz", 3, None)
+    ),
+    {"identity": 64 * "0" + "00"},
+    *({"seal_number": value} for value in ("0", -1, True, 1 << 32)),
+]
+
+
+@pytest.mark.parametrize("change", NO_MPC_NODES)
 def test_mpc_nodes_that_are_none(change):
     hellos = {ROLES[party]: shown(party) for party in MPC_NODES}
     found = ask(Reply(200, json.dumps(hellos).encode()), lambda c: c.nodes())
@@ -248,19 +241,15 @@ def test_mpc_nodes_that_are_none(change):
         )
 
 
-@pytest.mark.parametrize(
-    ("failed", "error", "text"),
-    [
-        (ConnectFailed(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-        (ConnectionLost(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-        (
-            ReplyTooLarge(),
-            errors.Unreachable,
-            "The gateway's answer is too long; check WAAS_API_URL",
-        ),
-        (ReplyTimeout(), errors.UpstreamTimeout, "The gateway did not answer in time"),
-    ],
-)
+FAILURES = [
+    (ConnectFailed(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
+    (ConnectionLost(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
+    (ReplyTooLarge(), errors.Unreachable, "The gateway's answer is too long; check WAAS_API_URL"),
+    (ReplyTimeout(), errors.UpstreamTimeout, "The gateway did not answer in time"),
+]
+
+
+@pytest.mark.parametrize(("failed", "error", "text"), FAILURES)
 async def test_what_it_means_if_no_answer_comes(failed, error, text):
     client = GatewayClient(Canned(failed, failed, failed))
     for call in (client.jwks(), client.user("t"), sign(client)):

@@ -4,56 +4,52 @@ with a share that works. Node, gateway and MPC nodes in this process."""
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
-from nacl.signing import VerifyKey
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, ROLES
 from mpcsim.service.error_codes import Code
 from mpcsim.service.storage.database import REGISTRY, StoreFailed, StoreProblem
 from mpcsim.service.web.transport import Reply
 from node import errors
-from node.models import KeyShareRecord
 from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
 from tests.helpers.gateway import Clock, reopen, shares_of
 from tests.helpers.tiers import fast_few
-from tests.node.wallets import House, Pass, answering, losing, on, refused, settled
+from tests.node import wallets
 
 ED, HASH = "ed25519", b"\x5c" * 32
 KEY = 'order 4711: "first try", once'
 VERBS = ("generate", "recover")
 BOTH = [ROLES[party] for party in MPC_NODES]
 
-Test = Callable[[House], Coroutine[Any, Any, None]]
+Test = Callable[[wallets.House], Coroutine[Any, Any, None]]
 
 
-async def check_works(house: House, record: KeyShareRecord, name: str = "alice") -> None:
+async def check_works(house, record, name="alice"):
     """It is the share in force: it signs, and is what is registered."""
-    signature = bytes.fromhex(await house.sign(record, HASH, name))
-    VerifyKey(bytes.fromhex(record.public_key[2:])).verify(HASH, signature)
+    wallets.check_signature(record.public_key, HASH, await house.sign(record, HASH, name))
     (key,) = (await house.wallet.keys(house.caller(name))).keys
     assert (key.key_id, key.public_key) == (record.key_id, record.public_key)
 
 
-async def check_waiting(call: Coroutine[Any, Any, object]) -> None:
-    error = await refused(errors.Conflict, call)
+async def check_waiting(call):
+    error = await wallets.refused(errors.Conflict, call)
     assert error.code is Code.BUSY
     assert 1 <= int(error.headers["Retry-After"]) <= 5
 
 
-async def prepared(house: House, verb: str) -> KeyShareRecord | None:
+async def prepared(house, verb):
     """What there has to be before."""
     return await house.generate(ED) if verb == "recover" else None
 
 
-def again(house: House, verb: str, **options: Any) -> Coroutine[Any, Any, KeyShareRecord]:
+def again(house, verb, **options):
     """The call that is repeated."""
-    return getattr(house, verb)(ED, key=KEY, **options)  # type: ignore[no-any-return]
+    return getattr(house, verb)(ED, key=KEY, **options)
 
 
-lost = losing(errors.UpstreamTimeout())
+lost = wallets.losing(errors.UpstreamTimeout())
 """Done, but nobody hears of it, nor of anything that it is asked then."""
 
 
@@ -61,25 +57,25 @@ lost = losing(errors.UpstreamTimeout())
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_a_repeated_call_ends_with_a_fresh_share(verb: str, house: House) -> None:
+async def test_a_repeated_call_ends_with_a_fresh_share(verb, house):
     before = await prepared(house, verb)
     made = [await again(house, verb) for _ in range(3)]
     assert len({record.key_id for record in made}) == 3
     assert {record.public_key for record in [*made, before] if record} == {made[0].public_key}
     for retired in made[:2]:
-        await refused(errors.NotFound, house.sign(retired, HASH))
+        await wallets.refused(errors.NotFound, house.sign(retired, HASH))
     await check_works(house, made[2])
 
 
 @pytest.mark.parametrize("verb", fast_few(VERBS, 1))
 @pytest.mark.parametrize("lost_at", ["activate", "generate or recover", "exchange"])
-async def test_after_a_lost_answer(verb: str, lost_at: str, house: House) -> None:
+async def test_after_a_lost_answer(verb, lost_at, house):
     """502 and 504: whether the call came to something, its caller does not know."""
 
     await prepared(house, verb)
     at = verb if " " in lost_at else lost_at
 
-    async def cut_off(name: str, go_on: Pass) -> Reply:
+    async def cut_off(name, go_on):
         if name == at:
             return await lost(name, go_on)
         if name == "/wallet/v1/keys":  # where the node would find out
@@ -87,14 +83,14 @@ async def test_after_a_lost_answer(verb: str, lost_at: str, house: House) -> Non
         return await go_on()
 
     house.transport.hook = cut_off
-    error = await refused(errors.OutcomeUnknown, again(house, verb))
+    error = await wallets.refused(errors.OutcomeUnknown, again(house, verb))
     assert error.code is Code.OUTCOME_UNKNOWN
-    await settled(house)
+    await wallets.settled(house)
     house.transport.hook = None
     await check_works(house, await again(house, verb))
 
 
-async def test_a_key_that_has_been_recovered_since_by_another_call(house: House) -> None:
+async def test_a_key_that_has_been_recovered_since_by_another_call(house):
     """Whoever repeats has no share: so it is recovered once more, and the other share goes."""
 
     first = await again(house, "generate")
@@ -102,33 +98,33 @@ async def test_a_key_that_has_been_recovered_since_by_another_call(house: House)
     made = await again(house, "generate")
     assert made.public_key == first.public_key
     await check_works(house, made)
-    await refused(errors.NotFound, house.sign(other, HASH))
+    await wallets.refused(errors.NotFound, house.sign(other, HASH))
 
 
-async def test_without_a_name_no_gateway_makes_it_a_recovery(house: House) -> None:
+async def test_without_a_name_no_gateway_makes_it_a_recovery(house):
     record = await house.generate(ED)
 
     lie = Reply(409, b'{"error": "recover it"}', "in-force")
-    house.transport.hook = on("generate", answering(lie))
-    assert (await refused(errors.KeyAlreadyActive, house.generate(ED))).status == 409
+    house.transport.hook = wallets.on("generate", wallets.answering(lie))
+    assert (await wallets.refused(errors.KeyAlreadyActive, house.generate(ED))).status == 409
     await check_works(house, record)
 
 
 # ---------------------------------------------------------------------- what still runs
 
 
-async def test_while_it_is_voted_it_is_told_to_wait(house: House) -> None:
+async def test_while_it_is_voted_it_is_told_to_wait(house):
     voting, vote_now = asyncio.Event(), asyncio.Event()
     link = house.gateway.links[INSTITUTION]
     original = link.call
 
-    async def slow(scope: Any, *rest: Any) -> bytes:
+    async def slow(scope, *rest):
         if scope.verb == "vote":
             voting.set()
             await vote_now.wait()
         return await original(scope, *rest)
 
-    link.call = slow  # type: ignore[method-assign]
+    link.call = slow
     first = asyncio.ensure_future(again(house, "generate"))
     await voting.wait()
     try:
@@ -139,7 +135,7 @@ async def test_while_it_is_voted_it_is_told_to_wait(house: House) -> None:
     await check_works(house, await first)
 
 
-async def test_while_the_first_call_waits_for_others_it_is_told_to_wait(house: House) -> None:
+async def test_while_the_first_call_waits_for_others_it_is_told_to_wait(house):
     """It is in nobody's books yet, though the key is its own (``--making-limit``)."""
 
     place = house.caller().claims.user_id, ED
@@ -152,53 +148,53 @@ async def test_while_the_first_call_waits_for_others_it_is_told_to_wait(house: H
 
 @pytest.mark.parametrize("verb", fast_few(VERBS, 1))
 @pytest.mark.parametrize("at", ["exchange", "activate"])
-async def test_a_node_that_dies_half_way(verb: str, at: str) -> None:
+async def test_a_node_that_dies_half_way(verb, at):
     """It says no good-bye: its session is open until its lease is over."""
     clock = Clock()
-    async with House(clock=clock) as house:
+    async with wallets.House(clock=clock) as house:
         await prepared(house, verb)
         hanging = asyncio.Event()
 
-        async def hang(name: str, go_on: Pass) -> Reply:
+        async def hang(name, go_on):
             hanging.set()
-            house.transport.hook = answering(errors.Unreachable())
+            house.transport.hook = wallets.answering(errors.Unreachable())
             await asyncio.Event().wait()
             raise AssertionError
 
-        house.transport.hook = on(at, hang)
+        house.transport.hook = wallets.on(at, hang)
         first = asyncio.ensure_future(again(house, verb))
         await hanging.wait()
         first.cancel()
         with suppress(asyncio.CancelledError):
             await first
-        await settled(house)
-        other = House(house.gateway)
+        await wallets.settled(house)
+        other = wallets.House(house.gateway)
         await check_waiting(again(other, verb))
         clock.now += 10.0
         await check_works(other, await again(other, verb))
 
 
 @pytest.mark.parametrize("verb", fast_few(VERBS, 1))
-async def test_while_a_vote_is_undecided_it_is_told_to_wait(verb: str, house: House) -> None:
+async def test_while_a_vote_is_undecided_it_is_told_to_wait(verb, house):
     await prepared(house, verb)
     link = house.gateway.links[INSTITUTION]
     original = link.call
 
-    async def cut(scope: Any, *rest: Any) -> bytes:
+    async def cut(scope, *rest):
         link.down = link.down or scope.verb == "vote"
         return await original(scope, *rest)
 
-    link.call = cut  # type: ignore[method-assign]
-    await refused(errors.OutcomeUnknown, again(house, verb))
-    await settled(house)
-    error = await refused(errors.Conflict, again(house, verb))
+    link.call = cut
+    await wallets.refused(errors.OutcomeUnknown, again(house, verb))
+    await wallets.settled(house)
+    error = await wallets.refused(errors.Conflict, again(house, verb))
     assert error.code is Code.BUSY
     assert error.headers["Retry-After"] == "5"
     assert error.message == (
         "what came of the first call with this Idempotency-Key is not decided yet: "
         "the institution's MPC node cannot be reached"
     )
-    link.call, link.down = original, False  # type: ignore[method-assign]
+    link.call, link.down = original, False
     await check_works(house, await again(house, verb))
 
 
@@ -210,50 +206,46 @@ async def test_while_a_vote_is_undecided_it_is_told_to_wait(verb: str, house: Ho
     [("put", errors.OutcomeUnknown, 1), ("put_named_call", errors.Upstream, 0)],
     ids=["what is decided", "the name"],
 )
-async def test_what_the_registry_cannot_write(
-    writes: str, error: type[errors.ApiError], made: int, house: House
-) -> None:
+async def test_what_the_registry_cannot_write(writes, error, made, house):
     """Once it is decided, it has come into force; without its name, no key is made."""
 
     registry = house.gateway.gateway.registry
     put = getattr(registry, writes)
 
-    def full(*_: object) -> Any:
+    def full(*_):
         raise StoreFailed("gateway.sqlite", StoreProblem.FULL)
 
     setattr(registry, writes, full)
-    found = await refused(error, again(house, "generate"))
+    found = await wallets.refused(error, again(house, "generate"))
     assert found.code is (Code.OUTCOME_UNKNOWN if made else Code.DISK_FULL)
     assert [len(rows) for rows in shares_of(house.gateway).values()] == [made] * 2
     setattr(registry, writes, put)
     await check_works(house, await again(house, "generate"))
 
 
-def crashed(folder: Path, verb: str, at: int = NEVER, when: str = "after") -> list[str]:
+def crashed(folder, verb, at=NEVER, when="after"):
     """Gateway and MPC nodes crash and start again, and the call is repeated; which stores the
     first one wrote to."""
-    written: list[str] = []
+    written = []
 
-    async def until_the_crash(house: House) -> None:
+    async def until_the_crash(house):
         house.caller()  # signs up
         await prepared(house, verb)
         with crashing(at, when) as stores, suppress(Crash, errors.ApiError):
             await again(house, verb)
         written.extend(stores)
 
-    async def after(house: House) -> None:
+    async def after(house):
         await check_works(house, await again(house, verb))
 
     for test in (until_the_crash, after):
-        house = House(reopen(folder))
+        house = wallets.House(reopen(folder))
         with closing(house.gateway):
             asyncio.run(test(house))
     return written
 
 
-def test_a_gateway_that_is_killed_between_the_votes_and_its_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gateway_that_is_killed_between_the_votes_and_its_record(tmp_path, monkeypatch):
     no_waiting_for_the_disk(monkeypatch)
     written = crashed(tmp_path / "whole", "generate")
     first, last = (at for at, store in enumerate(written) if store == REGISTRY)
@@ -265,17 +257,17 @@ def test_a_gateway_that_is_killed_between_the_votes_and_its_record(
 # ---------------------------------------------------------------------- the name of another call
 
 
-async def test_the_name_of_another_call_is_refused_and_nothing_changes(house: House) -> None:
+async def test_the_name_of_another_call_is_refused_and_nothing_changes(house):
     """One answer for another verb and curve; also while the first one runs."""
 
     others = [lambda: house.recover(ED, key=KEY), lambda: house.generate("secp256k1", key=KEY)]
 
-    async def look(name: str, go_on: Pass) -> Reply:
+    async def look(name, go_on):
         before = shares_of(house.gateway)
         house.transport.seen.clear()
         said = set()
         for other in others:
-            error = await refused(errors.BadRequest, other())
+            error = await wallets.refused(errors.BadRequest, other())
             assert error.code is Code.IDEMPOTENCY_KEY_USED
             said.add((error.status, error.message))
         assert said == {(400, "This Idempotency-Key has been used for another call")}
@@ -283,10 +275,10 @@ async def test_the_name_of_another_call_is_refused_and_nothing_changes(house: Ho
         assert "exchange" not in house.transport.seen, "refused at once"
         return await go_on()
 
-    async def passing() -> Reply:
+    async def passing():
         return Reply(204, b"")
 
-    house.transport.hook = on("activate", look)
+    house.transport.hook = wallets.on("activate", look)
     record = await again(house, "generate")
     await look("", passing)
     await check_works(house, record)

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import INSTITUTION, OPERATOR, ROLES
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import pinned_identities
 from mpcsim.service.rpc.statements import SealKeyStatement
@@ -64,7 +64,6 @@ async def test_the_first_ones_are_taken_and_it_is_said_once_what_to_set(caplog):
         assert record.key_id not in line
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 async def test_another_identity_than_the_one_that_is_named(party):
     async with House() as house:
         record = await house.generate("ed25519")
@@ -79,7 +78,6 @@ async def test_another_identity_than_the_one_that_is_named(party):
         await named.sign(record)  # nothing is lost
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 async def test_another_identity_than_at_first(party):
     async with House() as house:
         record = await house.generate("ed25519")
@@ -102,7 +100,6 @@ async def test_both_at_once_for_each_other():
 
 
 @pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("party", MPC_NODES)
 async def test_a_seal_key_that_has_been_replaced(party, lost):
     """Its statement is genuine, and a gateway may have kept it: with the key, that has leaked, it
     would open what is sealed from now on. A REST node that has seen no newer one hands out nothing

@@ -39,7 +39,7 @@ class Layer(NamedTuple):
     gateway: GatewayDouble
     wallet: WalletDouble
 
-    def user(self, name: str = "alice") -> Api:
+    def user(self, name="alice"):
         return self.api.as_user(self.gateway.token(name))
 
 
@@ -77,15 +77,15 @@ def test_no_good_token(layer, method, path):
         assert response.headers["www-authenticate"].startswith("Bearer")
 
 
-@pytest.mark.parametrize(
-    ("content", "headers"),
-    [
-        (b"", {}),
-        (b"{", JSON),
-        (b"x", {"content-type": "text/plain"}),
-        (b" " * (MAX_BODY_BYTES + 1), JSON),
-    ],
-)
+BODIES_UNREAD = [
+    (b"", {}),
+    (b"{", JSON),
+    (b"x", {"content-type": "text/plain"}),
+    (b" " * (MAX_BODY_BYTES + 1), JSON),
+]
+
+
+@pytest.mark.parametrize(("content", "headers"), BODIES_UNREAD)
 def test_the_token_is_checked_before_the_body(layer, content, headers):
     for path in BODIES:
         response = layer.api.post(path, content=content, headers=headers)
@@ -246,16 +246,16 @@ def test_further_fields_are_ignored(layer):
         assert layer.user().post(path, further).status_code in (200, 409)
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        *((query, "Missing query parameter: id") for query in ("", "?ID=" + EXAMPLE_KEY_ID)),
-        *(
-            (f"?id={id_}", "Invalid id: must be 64 lower-case hex digits")
-            for id_ in ("", "AB" * 32, "%ff" + "a" * 63, EXAMPLE_KEY_ID + "%0a")
-        ),
-    ],
-)
+QUERIED = [
+    *((query, "Missing query parameter: id") for query in ("", "?ID=" + EXAMPLE_KEY_ID)),
+    *(
+        (f"?id={id_}", "Invalid id: must be 64 lower-case hex digits")
+        for id_ in ("", "AB" * 32, "%ff" + "a" * 63, EXAMPLE_KEY_ID + "%0a")
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "message"), QUERIED)
 def test_key_id_in_the_query(layer, query, message):
     assert error_of(layer.user().get("/v3/wallet/token" + query), 400) == message
 
@@ -263,24 +263,24 @@ def test_key_id_in_the_query(layer, query, message):
 # --- what the wallet says -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "message"),
-    [
-        (errors.BadRequest("Invalid password"), 400, "Invalid password"),
-        (Unauthorized({"code": 757, "message": "JWT_EXPIRED", "x": 1}), 401, EXPIRED),
-        (errors.NotFound("no such key"), 404, "no such key"),
-        (errors.Conflict("ed25519 key already exists"), 409, "ed25519 key already exists"),
-        (errors.Upstream(503, "Away", "no\nway", 2), 500, "Upstream returned 503 Away: no way"),
-        *(
-            (errors.Upstream(500, "Oh", "x" * n), 500, f"Upstream returned 500 Oh: {said}")
-            for n, said in ((400, "x" * 400), (401, "x" * 400 + "..."))
-        ),
-        (Unreachable(), 502, "The gateway cannot be reached; check WAAS_API_URL"),
-        (errors.UpstreamTimeout(), 504, "The gateway did not answer in time"),
-        (ValueError("secret"), 500, "Internal server error"),
-        (ExceptionGroup("secret", [KeyError("secret")]), 500, "Internal server error"),
-    ],
-)
+FAILURES = [
+    (errors.BadRequest("Invalid password"), 400, "Invalid password"),
+    (Unauthorized({"code": 757, "message": "JWT_EXPIRED", "x": 1}), 401, EXPIRED),
+    (errors.NotFound("no such key"), 404, "no such key"),
+    (errors.Conflict("ed25519 key already exists"), 409, "ed25519 key already exists"),
+    (errors.Upstream(503, "Away", "no\nway", 2), 500, "Upstream returned 503 Away: no way"),
+    *(
+        (errors.Upstream(500, "Oh", "x" * n), 500, f"Upstream returned 500 Oh: {said}")
+        for n, said in ((400, "x" * 400), (401, "x" * 400 + "..."))
+    ),
+    (Unreachable(), 502, "The gateway cannot be reached; check WAAS_API_URL"),
+    (errors.UpstreamTimeout(), 504, "The gateway did not answer in time"),
+    (ValueError("secret"), 500, "Internal server error"),
+    (ExceptionGroup("secret", [KeyError("secret")]), 500, "Internal server error"),
+]
+
+
+@pytest.mark.parametrize(("error", "status", "message"), FAILURES)
 def test_every_failure_has_the_same_form(layer, error, status, message):
     for method, path in PROTECTED:
         layer.wallet.errors.append(error)
@@ -410,27 +410,24 @@ async def test_tokens_of_unknown_keys_hold_few_places(keys):
     assert keys.gateway.asked == 2
 
 
-def test_a_token_that_comes_in_the_moment_in_which_the_keys_do():
+@with_keys
+async def test_a_token_that_comes_in_the_moment_in_which_the_keys_do(keys):
     """It waits for newer ones; it does not keep the node from everything else."""
+    gateway, late = keys.gateway, []
+    strange = TokenIssuer(make_signing_key()).issue_access("1", "mallory", 60)
 
-    async def work(keys):
-        gateway, late = keys.gateway, []
-        strange = TokenIssuer(make_signing_key()).issue_access("1", "mallory", 60)
+    async def jwks():
+        gateway.asked += 1
+        await asyncio.sleep(0.01)
+        if gateway.asked == 1:  # begins before anybody hears of this answer
+            late.append(asyncio.create_task(keys.authenticator.caller(f"Bearer {strange}")))
+        return gateway.issuer.jwks()
 
-        async def jwks():
-            gateway.asked += 1
-            await asyncio.sleep(0.01)
-            if gateway.asked == 1:  # begins before anybody hears of this answer
-                late.append(asyncio.create_task(keys.authenticator.caller(f"Bearer {strange}")))
-            return gateway.issuer.jwks()
-
-        gateway.jwks = jwks
-        assert await keys.callers(gateway.token()) == ["id-of-alice"]
-        with pytest.raises(Unauthorized):
-            await late[0]
-        assert gateway.asked == 2
-
-    with_keys(work)
+    gateway.jwks = jwks
+    assert await keys.callers(gateway.token()) == ["id-of-alice"]
+    with pytest.raises(Unauthorized):
+        await late[0]
+    assert gateway.asked == 2
 
 
 def test_one_user_leaves_places_to_the_others():

@@ -14,7 +14,7 @@ HASH = bytes(range(32))
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("k", "scheme"), [(2, "ot/80/2"), (4, "ot/80/4")])
-async def test_a_key_is_made_used_and_recovered(k: int, scheme: str) -> None:
+async def test_a_key_is_made_used_and_recovered(k, scheme):
     async with House(settings=Settings(ot_extension_k=k)) as house:
         record = await house.generate("secp256k1")
         for signer in ("operator", "institution"):
@@ -24,7 +24,7 @@ async def test_a_key_is_made_used_and_recovered(k: int, scheme: str) -> None:
         assert recovered.public_key == record.public_key
 
 
-async def test_recovery_changes_to_the_setting_in_force() -> None:
+async def test_recovery_changes_to_the_setting_in_force():
     async with House(settings=Settings(ot_extension_k=4)) as house:
         record = await house.generate("secp256k1")
         later = House(house.gateway)
@@ -36,7 +36,7 @@ async def test_recovery_changes_to_the_setting_in_force() -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("k", [0, 3, 8, 255])
-async def test_mpc_nodes_make_no_keys_with_another_k(k: int) -> None:
+async def test_mpc_nodes_make_no_keys_with_another_k(k):
     async with House() as house:
         token = house.caller().token
         asked = house.client.generate(token, SessionKey(), "secp256k1", (), k)

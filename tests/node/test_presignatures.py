@@ -1,15 +1,13 @@
 """Presignatures: a signature in one request, and each used at most once."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.protocols.sample_keys import presignatures
 from mpcsim.service.mpc_node import boot
@@ -17,32 +15,26 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.vault import PresignatureHeader, SealedPresignature, WrongKey, seal_presignature
 from mpcsim.service.web.transport import Reply
 from node.errors import ApiError, BadRequest, NotFound, Upstream
-from node.models import KeyShareRecord
 from node.process.settings import Settings
 from node.process.timing import Timing
 from node.signing.presigning import Presigner
 from tests.node import wallets
 from tests.node.wallets import House, failing, on
 
+CURVE = "secp256k1"
 HASH = bytes(range(32))
 OTHER = bytes(range(1, 33))
 FULL = ["sign", "exchange"]
 
 
 @pytest.fixture(autouse=True)
-def processes_of_their_own() -> None:
+def processes_of_their_own():
     """What one process remembers of used presignatures does not help another one."""
     Use._known.clear()
     Use._spent.clear()
 
 
-async def sign(
-    house: House,
-    record: KeyShareRecord,
-    presignatures: list[str],
-    signer: str | None = None,
-    message: bytes = HASH,
-) -> tuple[list[str], list[str]]:
+async def sign(house, record, presignatures, signer=None, message=HASH):
     """What is left, and what was asked of the gateway."""
     house.transport.seen.clear()
     _, left = await house.wallet.sign(
@@ -56,23 +48,23 @@ async def sign(
     return left, list(house.transport.seen)
 
 
-def another_process() -> None:
-    processes_of_their_own.__wrapped__()  # type: ignore[attr-defined]
+def another_process():
+    processes_of_their_own.__wrapped__()
 
 
-def held(house: House, party: PartyId) -> tuple[int, int]:
+def held(house, party):
     """How many parts and allowances an MPC node keeps."""
     node = house.gateway.links[party].node
     return node._presignatures.shares._pool._size, node._presignatures.usage_tokens._pool._size
 
 
-def consume_nothing(house: House, party: PartyId) -> None:
+def consume_nothing(house, party):
     """Have an MPC node sign with a presignature as often as it is asked."""
     parts = house.gateway.links[party].node._presignatures.shares
     parts.take = lambda key_id, name: replace(parts._pool._of[key_id][name], use=Use())
 
 
-def altered(text: str, **changes: Any) -> str:
+def altered(text, **changes):
     """A presignature with another header."""
     sealed = SealedPresignature.from_text(text)
     return replace(sealed, header=replace(sealed.header, **changes)).to_text()
@@ -82,8 +74,7 @@ def altered(text: str, **changes: Any) -> str:
 
 
 @pytest.mark.parametrize("signer", ["operator", "institution"])
-async def test_a_signature_takes_one_request(signer: str, house: House) -> None:
-    record = await house.generate("secp256k1")
+async def test_a_signature_takes_one_request(signer, house, record):
     made = await house.presign(record, 3, signer=signer)
     assert len(set(made)) == 3
     for n in range(3):
@@ -93,9 +84,8 @@ async def test_a_signature_takes_one_request(signer: str, house: House) -> None:
     assert await sign(house, record, made) == ([], FULL)
 
 
-async def test_those_that_were_made_before_something_failed(house: House) -> None:
+async def test_those_that_were_made_before_something_failed(house, record):
     refused = wallets.answering(Reply(503, b"{}"))
-    record = await house.generate("secp256k1")
     house.transport.hook = on("sign", refused, nth=2)
     assert len(await house.presign(record, wire.MAX_BATCH + 1)) == wire.MAX_BATCH
     house.transport.hook = on("sign", refused)
@@ -103,8 +93,7 @@ async def test_those_that_were_made_before_something_failed(house: House) -> Non
         await house.presign(record)
 
 
-async def test_those_for_another_signer_are_left_alone(house: House) -> None:
-    record = await house.generate("secp256k1")
+async def test_those_for_another_signer_are_left_alone(house, record):
     mine = await house.presign(record, 1, signer="operator")
     others = await house.presign(record, 1, signer="institution")
     assert await sign(house, record, others + mine, "operator") == (others, ["presigned"])
@@ -116,13 +105,12 @@ async def test_those_for_another_signer_are_left_alone(house: House) -> None:
 
 
 @pytest.mark.parametrize("forgetful", [None, OPERATOR])
-async def test_a_used_one_is_of_no_use(forgetful: PartyId | None, house: House) -> None:
+async def test_a_used_one_is_of_no_use(forgetful, house, record):
     """To a caller who has restored its database, in another process; also where the MPC node that
     signs does not consume."""
 
     if forgetful is not None:
         consume_nothing(house, forgetful)
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 2)
     await sign(house, record, made)
     another_process()
@@ -132,8 +120,7 @@ async def test_a_used_one_is_of_no_use(forgetful: PartyId | None, house: House) 
     assert await sign(house, record, made) == ([], ["presigned", "presigned", *FULL])
 
 
-async def test_one_whose_answer_is_lost_is_gone(house: House) -> None:
-    record = await house.generate("secp256k1")
+async def test_one_whose_answer_is_lost_is_gone(house, record):
     made = await house.presign(record, 1)
     house.transport.hook = on("presigned", wallets.losing(Reply(504, b"{}")))
     with pytest.raises(Upstream):
@@ -143,11 +130,9 @@ async def test_one_whose_answer_is_lost_is_gone(house: House) -> None:
     assert await sign(house, record, made) == ([], ["presigned", *FULL])
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-async def test_a_restart_voids_everything(party: PartyId, house: House) -> None:
+async def test_a_restart_voids_everything(party, house, record):
     """The node is told so, and then knows."""
 
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 3)
     house.gateway.links[party].node.restart()
     assert held(house, party) == (0, 0)
@@ -155,10 +140,9 @@ async def test_a_restart_voids_everything(party: PartyId, house: House) -> None:
     assert await sign(house, record, made) == ([], FULL)
 
 
-async def test_many_signatures_void_nothing(monkeypatch: pytest.MonkeyPatch, house: House) -> None:
+async def test_many_signatures_void_nothing(monkeypatch, house, record):
     """Else one user has everybody sign by the full protocol. Whoever knows the boot of long ago is
     told so once."""
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 2)
     monkeypatch.setattr(boot, "MAX_BEGUN_SESSIONS", 2)
     for _ in range(4):
@@ -169,15 +153,14 @@ async def test_many_signatures_void_nothing(monkeypatch: pytest.MonkeyPatch, hou
     assert await sign(house, record, made) == ([], ["presigned"])
 
 
-async def test_a_recovery_voids_everything(house: House) -> None:
-    old = await house.generate("secp256k1")
-    made = await house.presign(old, 2)
+async def test_a_recovery_voids_everything(house, record):
+    made = await house.presign(record, 2)
     new = await house.recover("secp256k1")
     for party in MPC_NODES:
         assert held(house, party) == (0, 0)
     assert await sign(house, new, made) == ([], FULL)
     with pytest.raises(NotFound):
-        await sign(house, old, made)
+        await sign(house, record, made)
 
 
 # ---------------------------------------------------------------------- who is asked for what
@@ -185,16 +168,15 @@ async def test_a_recovery_voids_everything(house: House) -> None:
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("change", ["allowance", "message", "rho", "id", "index"])
-async def test_a_gateway_that_has_another_one_used(change: str, house: House) -> None:
+async def test_a_gateway_that_has_another_one_used(change, house, record):
     """Nothing is used up by that at the MPC node that notices."""
 
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 2)
     name = {"message": "message_hash", "id": "presignature"}.get(change, change)
 
-    def another(body: bytes) -> bytes:
+    def another(body):
         asked = wire.Presigned.from_bytes(body)
-        other: Any = 1 if change == "index" else bytes(len(getattr(asked.using, name)))
+        other = 1 if change == "index" else bytes(len(getattr(asked.using, name)))
         return replace(asked, using=replace(asked.using, **{name: other})).to_bytes()
 
     wallets.meddling(house, "presigned", another)
@@ -206,35 +188,29 @@ async def test_a_gateway_that_has_another_one_used(change: str, house: House) ->
 # ---------------------------------------------------------------------- what callers send
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda text: "",
-        lambda text: "A",
-        lambda text: text[:-1],
-        lambda text: text[: len(text) // 2],
-        lambda text: "B" + text[1:],
-        lambda text: altered(text, key_id=bytes(32)),
-        lambda text: altered(text, signer=1),
-        lambda text: altered(text, boots={}),
-        lambda text: altered(text, boots={OPERATOR: bytes(16), INSTITUTION: bytes(16)}),
-    ],
-)
+SPOILT = [
+    lambda text: "",
+    lambda text: "A",
+    lambda text: text[:-1],
+    lambda text: text[: len(text) // 2],
+    lambda text: "B" + text[1:],
+    lambda text: altered(text, key_id=bytes(32)),
+    lambda text: altered(text, signer=1),
+    lambda text: altered(text, boots={}),
+    lambda text: altered(text, boots={OPERATOR: bytes(16), INSTITUTION: bytes(16)}),
+]
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
 @pytest.mark.few(3)
-async def test_damaged_and_foreign_ones_are_dropped_unasked(
-    spoil: Callable[[str], str], house: House
-) -> None:
-    record = await house.generate("secp256k1")
+async def test_damaged_and_foreign_ones_are_dropped_unasked(spoil, house, record):
     made = await house.presign(record, 2)
     assert await sign(house, record, [spoil(made[0])]) == ([], FULL)
     assert await sign(house, record, [spoil(made[0]), made[1]]) == ([], ["presigned"])
 
 
 @pytest.mark.parametrize("flip", [-1, -30])
-async def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(
-    flip: int, house: House
-) -> None:
-    record = await house.generate("secp256k1")
+async def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(flip, house, record):
     made = await house.presign(record, 1)
     sealed = SealedPresignature.from_text(made[0])
     data = bytearray(sealed.ciphertext)
@@ -244,7 +220,7 @@ async def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(
     assert await sign(house, record, made) == ([], ["presigned", *FULL])
 
 
-async def test_what_presignatures_are_not_for(house: House) -> None:
+async def test_what_presignatures_are_not_for(house):
     record = await house.generate("ed25519")
     assert await failing(BadRequest, house.presign(record)) == (
         "Invalid curve: presignatures are for secp256k1"
@@ -254,7 +230,7 @@ async def test_what_presignatures_are_not_for(house: House) -> None:
     assert await sign(house, record, made) == ([], ["sign"])
 
 
-async def test_nor_with_a_vault_that_one_mpc_node_opens() -> None:
+async def test_nor_with_a_vault_that_one_mpc_node_opens():
     """Nobody would see to it that they are used once."""
     async with House(settings=Settings(vault_policy="signer")) as house:
         record = await house.generate("secp256k1")
@@ -266,14 +242,13 @@ async def test_nor_with_a_vault_that_one_mpc_node_opens() -> None:
 # ---------------------------------------------------------------------- what is believed
 
 
-async def meddled(house: House, record: KeyShareRecord, made: list[str], change: Any) -> str:
+async def meddled(house, record, made, change):
     """What is said when the gateway's reply to ``presigned`` is another one."""
     house.transport.hook = on("presigned", wallets.altering(wire.SignReply, change))
     return await failing(ApiError, sign(house, record, made))
 
 
-async def test_an_answer_to_another_request(house: House) -> None:
-    record = await house.generate("secp256k1")
+async def test_an_answer_to_another_request(house, record):
     made = await house.presign(record, 1)
     said = await meddled(house, record, made, lambda reply: replace(reply, answers=bytes(32)))
     assert said == "The operator has answered another request than this one; try again"
@@ -281,15 +256,12 @@ async def test_an_answer_to_another_request(house: House) -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("late", [True, False])
-async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(
-    late: bool, house: House
-) -> None:
+async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late, house, record):
     """Not even to see that it is damaged."""
 
-    record = await house.generate("secp256k1")
     made = await house.presign(record, 1)
 
-    def change(reply: wire.SignReply) -> wire.SignReply:
+    def change(reply):
         if late:
             house.wallet._sessions._now = lambda: 4e9
         return replace(reply, vault=None)
@@ -300,16 +272,15 @@ async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(
 
 
 @pytest.mark.parametrize("meanwhile", [True, False])
-async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile: bool, house: House) -> None:
-    record = await house.generate("secp256k1")
+async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile, house, record):
     made = await house.presign(record, 1)
     refused = house.wallet._suspensions._refused
 
-    def suspend() -> None:
-        never: Any = asyncio.get_running_loop().create_future()
+    def suspend():
+        never = asyncio.get_running_loop().create_future()
         refused[bytes.fromhex(record.key_id)] = never
 
-    def change(reply: wire.SignReply) -> wire.SignReply:
+    def change(reply):
         suspend()
         return reply
 
@@ -322,10 +293,7 @@ async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile: bool, house
     assert "this key is suspended" in said
 
 
-async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
-    house: House,
-) -> None:
-    record = await house.generate("secp256k1")
+async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(house, record):
     made = await house.presign(record, 1)
     known = await house.client.nodes()
     other = replace(known[OPERATOR], identity=bytes(32), seal_key=bytes(32))
@@ -335,10 +303,9 @@ async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
     assert house.transport.seen == []
 
 
-async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house: House) -> None:
+async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house, record):
     """The next call finds the key free."""
 
-    record = await house.generate("secp256k1")
     damaged = wallets.altering(wire.SignReply, lambda said: replace(said, vault=None))
     house.transport.hook = on("sign", damaged)
     await failing(ApiError, house.presign(record))
@@ -347,15 +314,14 @@ async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house: House
     await house.presign(record)
 
 
-async def test_a_gateway_that_says_nothing_of_an_allowance(house: House) -> None:
-    record = await house.generate("secp256k1")
+async def test_a_gateway_that_says_nothing_of_an_allowance(house, record):
     house.transport.hook = on("sign", wallets.altering_vault(allowance=None))
     said = await failing(ApiError, house.presign(record))
     assert said == "The MPC nodes do not agree on the presignatures"
 
 
 @pytest.mark.parametrize("name", ["id", "key_id", "signer"])
-def test_what_is_sealed_under_another_header(name: str) -> None:
+def test_what_is_sealed_under_another_header(name):
     """By whoever has the share's key: the client alone, which does not do such things."""
     key, made = bytes(32), presignatures(2, 3, (1, 2))[1][0]
     allowance, boots = bytes(16), {OPERATOR: bytes(16), INSTITUTION: bytes(16)}

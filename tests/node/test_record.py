@@ -1,21 +1,18 @@
 """Recorded calls: their replays take as long as the calls themselves."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import httpx
 import pytest
 
 from mpcsim import Network
 from mpcsim.errors import UsageError
-from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
-from mpcsim.service.vault import Argon2Cost
-from mpcsim.sim.replay.steps import GATEWAY
+from mpcsim.ids import OPERATOR
 from node.local import LocalService
+from tests.node.wallets import CHEAP
 
-CHEAP = Argon2Cost(operations=1, memory_kib=64)
 NEW = {"password": "correct horse"}
 SIGNATURE = {"message": "00" * 32}
 RUNS = 8
@@ -37,18 +34,18 @@ NETWORKS = {
 Call = Callable[[], httpx.Response]
 
 
-def call(alice: httpx.Client, verb: str, **document: Any) -> httpx.Response:
+def call(alice, verb, **document):
     return alice.post(f"/v3/wallet/{verb}", json=document)
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[LocalService]:
+def service():
     with LocalService(cost=CHEAP, token_lifetime_s=10**6) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def calls(service: LocalService) -> dict[str, Call]:
+def calls(service):
     alice, bob = service.user("alice"), service.user("bob")
     call(bob, "generate", curve="ed25519", **NEW)
     shares = {
@@ -73,7 +70,7 @@ def calls(service: LocalService) -> dict[str, Call]:
     }
 
 
-def took(service: LocalService, made: Call, network: Network) -> float:
+def took(service, made, network):
     """Over connections that nobody has used before."""
     service.change(network)
     began = service.now_ms
@@ -85,9 +82,7 @@ def took(service: LocalService, made: Call, network: Network) -> float:
 @pytest.mark.parametrize(
     "name", ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
 )
-def test_a_replay_takes_as_long_as_the_call(
-    service: LocalService, calls: dict[str, Call], name: str
-) -> None:
+def test_a_replay_takes_as_long_as_the_call(service, calls, name):
     service.change()
     graph = service.record(calls[name], name, runs=RUNS)
     assert graph.scope == "rest"
@@ -99,9 +94,7 @@ def test_a_replay_takes_as_long_as_the_call(
     service.change()
 
 
-def test_a_call_that_the_service_gives_up_has_failed(
-    service: LocalService, calls: dict[str, Call]
-) -> None:
+def test_a_call_that_the_service_gives_up_has_failed(service, calls):
     """The node waits for the gateway for 30 s, the gateway for an MPC node for 20."""
     service.change()
     graph = service.record(calls["ed25519"], runs=RUNS)
@@ -117,33 +110,16 @@ def test_a_call_that_the_service_gives_up_has_failed(
     service.wait(60_000)
 
 
-def test_what_waits_for_what(service: LocalService, calls: dict[str, Call]) -> None:
-    """A signature on ed25519: both MPC nodes are asked at once, the answer waits for both."""
-    graph = service.record(calls["ed25519"], runs=RUNS)
-    ends = [(packet.sender, packet.receiver) for packet in graph.messages]
-    assert sorted(ends) == sorted(
-        [(CLIENT, GATEWAY), (GATEWAY, CLIENT)]
-        + [ends for node in (OPERATOR, INSTITUTION) for ends in ((GATEWAY, node), (node, GATEWAY))]
-    )
-    (asks,) = [s for s in graph.steps if s.name == "gateway 1"]
-    (answers,) = [s for s in graph.steps if s.name == "gateway 2"]
-    assert [graph.messages[m].receiver for m in asks.sends] == [OPERATOR, INSTITUTION]
-    assert {graph.messages[m].sender for m in answers.needs} == {OPERATOR, INSTITUTION}
-    assert graph.steps[-1].party == CLIENT
-
-
 # ---------------------------------------------------------------------- refusals
 
 
-def test_a_call_that_fails(service: LocalService) -> None:
+def test_a_call_that_fails(service):
     with pytest.raises(UsageError, match=r"the call fails: HTTP 401 .*JWT_MISSING"):
         service.record(lambda: service.http.post("/v3/wallet/sign", json={}))
 
 
-def test_a_call_that_waits_for_the_time_to_pass(
-    service: LocalService, calls: dict[str, Call]
-) -> None:
-    def late() -> httpx.Response:
+def test_a_call_that_waits_for_the_time_to_pass(service, calls):
+    def late():
         service.wait(7)
         return calls["ed25519"]()
 
@@ -152,25 +128,25 @@ def test_a_call_that_waits_for_the_time_to_pass(
 
 
 @pytest.mark.parametrize("runs", [0, -1, 1.5])
-def test_bad_numbers_of_runs(service: LocalService, calls: dict[str, Call], runs: Any) -> None:
+def test_bad_numbers_of_runs(service, calls, runs):
     with pytest.raises(UsageError, match=f"runs is {runs}: not a whole number from 1 on"):
         service.record(calls["ed25519"], runs=runs)
 
 
-def test_sites_that_compute_are_refused(service: LocalService, calls: dict[str, Call]) -> None:
+def test_sites_that_compute_are_refused(service, calls):
     graph = service.record(calls["validate"], runs=RUNS)
     with pytest.raises(UsageError, match=r"site gateway: cpu_factor is 2\.0"):
         graph.replay(STAR.with_site("gateway", cpu_factor=2.0), 1)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"clock": "real"}, "virtual time"),
-        ({"cpu_factor": 1.0}, "computing takes none"),
-        ({"network": STAR.with_connection(forwarding="stream")}, "streams"),
-    ],
-)
-def test_services_whose_calls_have_no_graph(options: dict[str, Any], named: str) -> None:
+WITHOUT_GRAPH = [
+    ({"clock": "real"}, "virtual time"),
+    ({"cpu_factor": 1.0}, "computing takes none"),
+    ({"network": STAR.with_connection(forwarding="stream")}, "streams"),
+]
+
+
+@pytest.mark.parametrize(("options", "named"), WITHOUT_GRAPH)
+def test_services_whose_calls_have_no_graph(options, named):
     with LocalService(cost=CHEAP, **options) as service, pytest.raises(UsageError, match=named):
         service.record(lambda: service.http.get("/"))

@@ -1,25 +1,22 @@
 """What the gateway says of keys: believed where both MPC nodes have signed it for this user."""
 
 import base64
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.statements import SignedRecord, Vote
-from mpcsim.service.web.transport import Reply
 from node.errors import ApiError, OutcomeUnknown, Upstream
 from node.gateway_client.records import RecordVerifier, UnsignedRecord
 from node.models import KeyShareRecord
 from tests.node import wallets
-from tests.node.wallets import House, Pass, failing, on
+from tests.node.wallets import House, failing, on
 
 CURVE = "ed25519"
 ANOTHER_CURVES = "another curve's"
@@ -35,17 +32,17 @@ class Scene:
     others: SignedRecord
 
     @property
-    def own(self) -> SignedRecord:
+    def own(self):
         return record_of(self.house, "alice", CURVE)
 
     @property
-    def another_curve(self) -> SignedRecord:
+    def another_curve(self):
         return record_of(self.house, "alice", "secp256k1")
 
-    def sign(self, own: SignedRecord, **changed: Any) -> SignedRecord:
+    def sign(self, own, **changed):
         """What both MPC nodes might have signed, though they have not."""
         record = replace(own.record, **changed)
-        nodes: dict[int, Any] = {p: link.node for p, link in self.house.gateway.links.items()}
+        nodes = {p: link.node for p, link in self.house.gateway.links.items()}
         votes = {party: Vote(record, own.heads[party], 0) for party in MPC_NODES}
         signatures = {
             party: nodes[party]._context.identity.sign(vote) for party, vote in votes.items()
@@ -53,7 +50,7 @@ class Scene:
         return replace(own, record=record, signatures=signatures)
 
 
-def record_of(house: House, name: str, curve: str) -> SignedRecord:
+def record_of(house, name, curve):
     registry = house.gateway.gateway.registry
     user = registry.user_by_name(name)
     assert user is not None
@@ -64,7 +61,7 @@ def record_of(house: House, name: str, curve: str) -> SignedRecord:
 
 
 @asynccontextmanager
-async def recovered(house: House, cheat: str) -> AsyncIterator[Scene]:
+async def recovered(house, cheat):
     async with house:
         await house.generate(CURVE, "bob")
         if cheat == ANOTHER_CURVES:  # it takes long to make one
@@ -79,21 +76,21 @@ async def recovered(house: House, cheat: str) -> AsyncIterator[Scene]:
 
 
 @pytest.fixture
-def scene(request: pytest.FixtureRequest, house: House) -> AbstractAsyncContextManager[Scene]:
+def scene(request, house):
     known = "cheat" in request.fixturenames
     return recovered(house, request.getfixturevalue("cheat") if known else "")
 
 
-def signed_by_one(scene: Scene, *named: PartyId) -> SignedRecord:
+def signed_by_one(scene, *named):
     return replace(scene.own, signatures=dict.fromkeys(named, scene.own.signatures[OPERATOR]))
 
 
-def changed(scene: Scene, **changes: Any) -> SignedRecord:
+def changed(scene, **changes):
     """The user's own record with something else in it."""
     return replace(scene.own, record=replace(scene.own.record, **changes))
 
 
-def other_nodes(scene: Scene) -> SignedRecord:
+def other_nodes(scene):
     """Signed by nodes that the gateway has made up."""
     fakes = {party: Identity.generate(SystemRng()) for party in MPC_NODES}
     identities = {party: fake.public for party, fake in fakes.items()}
@@ -102,7 +99,7 @@ def other_nodes(scene: Scene) -> SignedRecord:
     return replace(scene.own, record=record, signatures=signatures)
 
 
-CHEATS: dict[str, tuple[Callable[[Scene], SignedRecord], str]] = {
+CHEATS = {
     "one vote": (
         lambda scene: signed_by_one(scene, OPERATOR),
         "the institution has not signed this record",
@@ -131,7 +128,7 @@ other_shares = pytest.mark.parametrize(
 further_cheats = pytest.mark.parametrize("cheat", [*CHEATS, *OTHER_SHARES])
 
 
-def shown(scene: Scene, cheat: str) -> tuple[bytes, str]:
+def shown(scene, cheat):
     """What the gateway shows, and what is said to that."""
     make, reason = (CHEATS | OTHER_SHARES)[cheat]
     return make(scene).to_bytes(), f"The gateway's record of the key cannot be believed: {reason}"
@@ -143,9 +140,7 @@ def shown(scene: Scene, cheat: str) -> tuple[bytes, str]:
 @pytest.mark.few(8)
 @further_cheats
 @pytest.mark.parametrize("what", ["sign", "public key", "validate password", "validate share"])
-async def test_a_vault_is_opened_with_the_keys_own_record(
-    cheat: str, what: str, scene: Scene
-) -> None:
+async def test_a_vault_is_opened_with_the_keys_own_record(cheat, what, scene):
     house, mine = scene.house, scene.mine
     data, said = shown(scene, cheat)
 
@@ -154,7 +149,7 @@ async def test_a_vault_is_opened_with_the_keys_own_record(
     else:
         lie = wallets.altering(wire.VaultOpened, lambda opened: replace(opened, record=data))
         house.transport.hook = on("open", lie)
-    asked: dict[str, Callable[[KeyShareRecord], Any]] = {
+    asked = {
         "sign": house.sign,
         "public key": house.public_key,
         "validate password": house.matches,
@@ -166,9 +161,7 @@ async def test_a_vault_is_opened_with_the_keys_own_record(
 
 
 @other_shares
-async def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(
-    change: dict[str, bytes], scene: Scene
-) -> None:
+async def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(change, scene):
     data = scene.sign(scene.own, **change).to_bytes()
     scene.house.transport.hook = on("sign", wallets.altering_vault(record=data))
     said = await failing(ApiError, scene.house.sign(scene.mine))
@@ -181,9 +174,7 @@ async def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(
 @pytest.mark.few(5)
 @further_cheats
 @pytest.mark.parametrize("making", ["generate", "recover"])
-async def test_a_key_is_made_when_both_have_signed_it(
-    cheat: str, making: str, scene: Scene
-) -> None:
+async def test_a_key_is_made_when_both_have_signed_it(cheat, making, scene):
     house, (data, said) = scene.house, shown(scene, cheat)
     name = "carol" if making == "generate" else "bob"
     if cheat == "another user's":
@@ -191,7 +182,7 @@ async def test_a_key_is_made_when_both_have_signed_it(
     elif cheat in ("another curve's", "an older one"):
         said = said.partition(": ")[0] + ": it is another user's"  # which is looked at first
 
-    async def lie(name: str, go_on: Pass) -> Reply:
+    async def lie(name, go_on):
         return replace(await go_on(), body=data)
 
     house.transport.hook = on("activate", lie)
@@ -200,10 +191,8 @@ async def test_a_key_is_made_when_both_have_signed_it(
 
 
 @other_shares
-async def test_a_key_that_is_made_is_the_one_that_the_record_is_of(
-    change: dict[str, bytes], scene: Scene
-) -> None:
-    async def lie(name: str, go_on: Pass) -> Reply:
+async def test_a_key_that_is_made_is_the_one_that_the_record_is_of(change, scene):
+    async def lie(name, go_on):
         reply = await go_on()
         own = record_of(scene.house, "bob", CURVE)
         return replace(reply, body=scene.sign(own, **change).to_bytes())
@@ -216,19 +205,17 @@ async def test_a_key_that_is_made_is_the_one_that_the_record_is_of(
 # ---------------------------------------------------------------------- what is registered
 
 
-def told(data: bytes) -> str:
+def told(data):
     return base64.urlsafe_b64encode(data).decode()
 
 
 @pytest.mark.few(4)
 @cheats
 @pytest.mark.parametrize("path", ["keys", "wallet"])
-async def test_keys_and_addresses_are_those_of_the_record(
-    cheat: str, path: str, scene: Scene
-) -> None:
+async def test_keys_and_addresses_are_those_of_the_record(cheat, path, scene):
     house, (data, said) = scene.house, shown(scene, cheat)
 
-    def lie(document: Any) -> None:
+    def lie(document):
         for entry in document.get("keys") or document["wallets"]:
             entry = entry.get("key", entry)
             if entry["curve"] == CURVE:
@@ -239,12 +226,12 @@ async def test_keys_and_addresses_are_those_of_the_record(
     assert await failing(UnsignedRecord, ask(house.caller())) == said
 
 
-async def test_nothing_but_the_record_counts(scene: Scene) -> None:
+async def test_nothing_but_the_record_counts(scene):
     """What else the gateway says of a key is not even looked at."""
 
     house, other = scene.house, scene.others.record.public_key
 
-    def lie(document: Any) -> None:
+    def lie(document):
         for entry in document.get("keys") or document["wallets"]:
             entry.get("key", entry)["public_key"] = "0x" + other.hex()
             if "address" in entry:
@@ -265,7 +252,7 @@ async def test_nothing_but_the_record_counts(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("record", [None, "", "?", "AA", 7, told(b"nothing")])
-async def test_what_is_no_record(record: object, scene: Scene) -> None:
+async def test_what_is_no_record(record, scene):
     lie = wallets.altering_json(lambda document: document["keys"][0].update(record=record))
     scene.house.transport.hook = on("/wallet/v1/keys", lie)
     with pytest.raises((Upstream, UnsignedRecord)):
@@ -275,15 +262,13 @@ async def test_what_is_no_record(record: object, scene: Scene) -> None:
 # ---------------------------------------------------------------------- remembering
 
 
-async def test_a_record_is_verified_once_and_then_for_the_same_nodes_alone(
-    monkeypatch: pytest.MonkeyPatch, scene: Scene
-) -> None:
+async def test_a_record_is_verified_once_and_then_for_the_same_nodes_alone(monkeypatch, scene):
     records, identities = RecordVerifier(), dict(scene.own.record.identities)
     user_id, data = scene.own.record.user_id, scene.own.to_bytes()
     verified = []
     original = SignedRecord.check
 
-    def check(signed: SignedRecord, *arguments: Any) -> Any:
+    def check(signed, *arguments):
         verified.append(signed)
         return original(signed, *arguments)
 
@@ -297,7 +282,7 @@ async def test_a_record_is_verified_once_and_then_for_the_same_nodes_alone(
     monkeypatch.undo()
 
 
-async def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
+async def test_only_so_many_are_remembered(monkeypatch, scene):
     monkeypatch.setattr("node.gateway_client.records.REMEMBERED", 2)
 
     records = RecordVerifier()

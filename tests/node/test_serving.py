@@ -6,8 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
@@ -16,9 +15,9 @@ from mpcsim.errors import UsageError
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.process.http_limits import ConnectionLimits, listen
 from node.process.settings import Settings
+from tests.helpers.processes import PATIENCE_S, until
 from tests.helpers.repo import ROOT
 
-PATIENCE_S = 60
 VARIABLES = {
     "connections": "MAX_CONNECTIONS",
     "header_bytes": "MAX_HEADER_BYTES",
@@ -29,11 +28,19 @@ VARIABLES = {
 """Of the fields of settings that are called otherwise."""
 
 
-def command(**variables):
+def command(*arguments, **variables):
     kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "LANG", "SYSTEMROOT")}
     environment = {**kept, "LOG_FORMAT": "json", **variables}
     output = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    return {"args": [sys.executable, "-m", "node"], "cwd": ROOT, "env": environment, **output}
+    run = [sys.executable, "-m", "node", *arguments]
+    return {"args": run, "cwd": ROOT, "env": environment, **output}
+
+
+def ended(*arguments, **variables):
+    """Status and output of a node that does not start."""
+    run = command(*arguments, **{"APP_PORT": str(free_port()), **variables})
+    done = subprocess.run(**run, timeout=PATIENCE_S, check=False)
+    return done.returncode, done.stdout
 
 
 @contextmanager
@@ -43,15 +50,13 @@ def node(**variables):
     process = subprocess.Popen(**command(APP_PORT=str(port), **variables))
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-            until = time.monotonic() + PATIENCE_S
-            while True:
-                try:
-                    assert client.get("/", timeout=5).status_code == 200
-                    break
-                except httpx.TransportError:
-                    assert process.poll() is None, process.stdout.from_headers()
-                    assert time.monotonic() < until
-                    time.sleep(0.05)
+
+            def answers():
+                assert process.poll() is None
+                with suppress(httpx.TransportError):
+                    return client.get("/", timeout=5).status_code == 200
+
+            until(answers)
             yield process, client
     finally:
         process.kill()
@@ -105,43 +110,30 @@ def test_no_http():
 def test_a_taken_port(variable, what):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        ports = {"APP_PORT": str(free_port()), variable: port}
-        ended = subprocess.run(**command(**ports), timeout=PATIENCE_S, check=False)
-    assert ended.returncode == 1
-    assert ended.stdout == (
-        f"node: {what}cannot listen on 127.0.0.1 port {port}: Address already in use\n"
-    )
+        said = f"node: {what}cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+        assert ended(**{variable: port}) == (1, said)
 
 
 def test_a_bad_setting():
-    ended = subprocess.run(**command(APP_PORT="no"), timeout=PATIENCE_S, check=False)
-    assert ended.returncode == 2
-    assert ended.stdout == "node: APP_PORT must be a port number, 1 to 65535\n"
+    assert ended(APP_PORT="no") == (2, "node: APP_PORT must be a port number, 1 to 65535\n")
 
 
 def test_help_names_every_variable():
-    run = command()
-    run["args"].append("--help")
-    ended = subprocess.run(**run, timeout=PATIENCE_S, check=False)
-    assert ended.returncode == 0
+    status, said = ended("--help")
+    assert status == 0
     fields = {field for field in vars(Settings()) if field != "limits"}
     for name in fields | set(vars(ConnectionLimits())):
         variable = VARIABLES.get(name, name.upper())
-        assert f"\n  {variable}: " in ended.stdout
-    assert (
-        "  WAAS_API_URL: an address such as https://gateway.example; no default\n" in ended.stdout
-    )
-    assert "  APP_PORT: a port number, 1 to 65535; default 9091\n" in ended.stdout
+        assert f"\n  {variable}: " in said
+    assert "  WAAS_API_URL: an address such as https://gateway.example; no default\n" in said
+    assert "  APP_PORT: a port number, 1 to 65535; default 9091\n" in said
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("argument", ["--port", "--hel", "serve", "-x"])
 def test_no_other_arguments(argument):
-    run = command(APP_PORT=str(free_port()))
-    run["args"].append(argument)
-    ended = subprocess.run(**run, timeout=PATIENCE_S, check=False)
-    assert ended.returncode == 2
-    assert f"unrecognized arguments: {argument}" in ended.stdout
+    status, said = ended(argument)
+    assert (status, f"unrecognized arguments: {argument}" in said) == (2, True)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no.such.name.invalid"])

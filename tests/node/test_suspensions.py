@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +24,7 @@ from node.models import KeyShareRecord
 from node.process.timing import Timing
 from tests.helpers.adversary import alter_kind
 from tests.helpers.gateway import Clock, delivered
-from tests.node.wallets import House, Pass, answering, failing, on, playing, stored_share
+from tests.node.wallets import House, answering, failing, on, playing, stored_share
 
 LIFETIME_S = 30.0
 """Of tokens; shorter than that of a grant, so that what is under way at an MPC node goes on."""
@@ -35,7 +32,7 @@ CAUGHT = "MPC session aborted in round 3 (respond): OT-extension correlation che
 REFUSED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 
 
-def guess(message: Any) -> Any:
+def guess(message):
     """An offer that the client's check turns down: with it the operator learns of a bit of the
     client's long-lived choices whether it had guessed it."""
     t = message.offer.t
@@ -43,7 +40,7 @@ def guess(message: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def soon(monkeypatch):
     """Attempts follow each other at once."""
     for module in (suspensions, node.signing.suspensions):
         monkeypatch.setattr(module, "FIRST_RETRY_S", 0.01)
@@ -51,7 +48,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def nothing_else_is_collected() -> Iterator[None]:
+def nothing_else_is_collected():
     """What other tests have left takes half a second to look through."""
     gc.freeze()
     yield
@@ -59,12 +56,12 @@ def nothing_else_is_collected() -> Iterator[None]:
 
 
 @pytest.fixture
-def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def learnt(monkeypatch):
     """The operator cheats in every signature from now on; what the client's checks told it."""
-    failures: list[str] = []
+    failures = []
     original = ot_extension.check
 
-    def watched(condition: bool, reason: Any, *rest: Any, **options: Any) -> None:
+    def watched(condition, reason, *rest, **options):
         if not condition:
             failures.append(reason.name)
         original(condition, reason, *rest, **options)
@@ -77,13 +74,13 @@ def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 class Case:
     """A key of which one share is the caller's; houses come and go around it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.clock = Clock(1_800_000_000.0)
         self.record: KeyShareRecord
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[House]:
+    async def opened(self):
         """Gateway and node as new processes would open them."""
         Guard._known.clear()
         house = House(folder=self.folder, now=self.clock, token_lifetime_s=LIFETIME_S)
@@ -94,13 +91,13 @@ class Case:
             await house.gateway.gateway.suspensions.stop()
             house.gateway.close()
 
-    async def sign(self, house: House) -> ApiError:
+    async def sign(self, house):
         """What comes of a signature with the operator."""
         with pytest.raises(ApiError) as caught:
             await house.sign(self.record, signer="operator")
         return caught.value
 
-    async def check_heals(self, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check_heals(self, house, monkeypatch):
         monkeypatch.setattr(signing, "ecdsa", ecdsa)
         new = await house.recover("secp256k1")
         assert new.public_key == self.record.public_key
@@ -109,7 +106,7 @@ class Case:
 
 
 @asynccontextmanager
-async def made(folder: Path) -> AsyncIterator[Case]:
+async def made(folder):
     case = Case(folder)
     async with case.opened() as house:
         case.record = await house.generate("secp256k1")
@@ -117,14 +114,14 @@ async def made(folder: Path) -> AsyncIterator[Case]:
 
 
 @pytest.fixture
-def case(tmp_path: Path) -> AbstractAsyncContextManager[Case]:
+def case(tmp_path):
     return made(tmp_path)
 
 
-def late(case: Case) -> Callable[[str, Pass], Any]:
+def late(case):
     """For a hook: the answer comes after the token has expired."""
 
-    async def answer(name: str, go_on: Pass) -> Reply:
+    async def answer(name, go_on):
         reply = await go_on()
         case.clock.now += LIFETIME_S + 1
         return reply
@@ -135,48 +132,48 @@ def late(case: Case) -> Callable[[str, Pass], Any]:
 # ---------------------------------------------------------------------- ways to a second guess
 
 
-async def again(case: Case, house: House) -> None:
+async def again(case, house):
     """Nothing but the next session."""
 
 
-async def forgotten(case: Case, house: House) -> None:
+async def forgotten(case, house):
     """Nobody holds the share any more."""
     gc.collect()
 
 
-async def another_node(case: Case, house: House) -> None:
+async def another_node(case, house):
     """A node that has never heard of it, in a process of its own."""
     await house.wallet.close()
     Guard._known.clear()
     house.wallet = House(house.gateway, now=case.clock).wallet
 
 
-async def cut_off(case: Case, house: House) -> None:
+async def cut_off(case, house):
     """The institution is out of reach just then, and until the next session."""
     link = house.gateway.links[INSTITUTION]
     link.down = False
 
-    async def down(name: str, go_on: Pass) -> Reply:
+    async def down(name, go_on):
         link.down = True
         return await go_on()
 
     house.transport.hook = on("suspend", down)
 
 
-async def unheard(case: Case, house: House) -> None:
+async def unheard(case, house):
     """The gateway is out of reach just then."""
     house.transport.hook = on("suspend", answering(Unreachable()))
 
 
-async def expiring(case: Case, house: House) -> None:
+async def expiring(case, house):
     """The operator answers when the caller's token has expired."""
     house.transport.hook = on("sign", late(case))
 
 
-async def expired_since(case: Case, house: House) -> None:
+async def expired_since(case, house):
     """The token expires between the check and the suspension."""
 
-    async def later(name: str, go_on: Pass) -> Reply:
+    async def later(name, go_on):
         case.clock.now += LIFETIME_S + 1
         return await go_on()
 
@@ -236,7 +233,7 @@ async def test_a_gateway_that_is_out_of_reach_hears_of_it_later(case, monkeypatc
     async with case.opened() as house:
         tries = 0
 
-        async def lost(name: str, go_on: Pass) -> Reply:
+        async def lost(name, go_on):
             nonlocal tries
             if name != "suspend":
                 return await go_on()
@@ -283,9 +280,7 @@ async def test_a_gateway_that_will_not_hear_of_it(case, monkeypatch, learnt, cap
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("recoveries", [2, 0, 1])
-async def test_only_a_record_that_replaces_the_epoch_ends_a_report(
-    case, monkeypatch, learnt, recoveries
-):
+async def test_only_a_record_of_later_shares_ends_a_report(case, monkeypatch, learnt, recoveries):
     """Neither that there is no such key, nor the record of these shares, of older ones or of
     another key, however often that was recovered. One of later shares does, after one recovery or
     several of which the node has not heard."""
@@ -293,7 +288,7 @@ async def test_only_a_record_that_replaces_the_epoch_ends_a_report(
     async with case.opened() as house:
         registry, alice = house.gateway.gateway.registry, house.caller().claims.user_id
 
-        async def recovered(curve: str) -> bytes:
+        async def recovered(curve):
             """The record by which it is."""
             made = await House(house.gateway, now=case.clock).recover(curve)
             if curve == "secp256k1":
@@ -310,7 +305,7 @@ async def test_only_a_record_that_replaces_the_epoch_ends_a_report(
         answers.append(Reply(404, b'{"error": "no such key"}'))
         caught, left = case.record, recoveries
 
-        async def lie(name: str, go_on: Pass) -> Reply:
+        async def lie(name, go_on):
             nonlocal left
             if name != "suspend":
                 return await go_on()
@@ -349,10 +344,10 @@ async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(case,
 
     async with case.opened() as house:
 
-        async def caught_meanwhile(name: str, go_on: Pass) -> Reply:
+        async def caught_meanwhile(name, go_on):
             reply = await go_on()
             epoch = bytes.fromhex(case.record.key_id)
-            never: Any = asyncio.get_running_loop().create_future()
+            never = asyncio.get_running_loop().create_future()
             house.wallet._suspensions._refused[epoch] = never
             return reply
 
@@ -366,7 +361,7 @@ async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(case,
 async def test_not_even_to_see_that_it_is_damaged(case):
     async with case.opened() as house:
 
-        async def late_and_damaged(name: str, go_on: Pass) -> Reply:
+        async def late_and_damaged(name, go_on):
             reply = await go_on()
             case.clock.now += LIFETIME_S + 1
             begun = wire.SignReply.from_bytes(reply.body)
@@ -382,14 +377,13 @@ async def test_a_vault_of_a_suspended_key_is_not_opened(case):
 
     async with case.opened() as house:
         epoch = bytes.fromhex(case.record.key_id)
-        never: Any = asyncio.get_running_loop().create_future()
+        never = asyncio.get_running_loop().create_future()
         house.wallet._suspensions._refused[epoch] = never
         house.transport.seen.clear()
         assert "this key is suspended" in await failing(ApiError, house.public_key(case.record))
         assert house.transport.seen == []
 
 
-@pytest.mark.parametrize("early", [True, False])
 async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(case, early):
     """In this process, after an attack."""
 
@@ -405,15 +399,13 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
 
 
 @pytest.mark.few(1)
-async def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
-    case, learnt, caplog, monkeypatch
-):
+async def test_keys_beyond_the_bound_are_refused_and_told_once(case, learnt, caplog, monkeypatch):
     monkeypatch.setattr(node.signing.suspensions, "MAX_REPORTS", 2)
     monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.01)
     async with case.opened() as house:
         records = {n: await house.generate("secp256k1", f"user-{n}") for n in range(3)}
 
-        async def lost(name: str, go_on: Pass) -> Reply:
+        async def lost(name, go_on):
             if name == "suspend":
                 raise Unreachable
             return await go_on()

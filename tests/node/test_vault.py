@@ -1,51 +1,36 @@
 """Opening vaults and signing: what binds the requests for it, and who is believed."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
+from mpcsim.service import vault
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import (
-    INTERACTIVE,
-    Argon2Cost,
-    DerivedKey,
-    NodeKeys,
-    SealKey,
-    SecretStore,
-    seal_share,
-)
-from mpcsim.service.web.transport import Reply
 from node.errors import ApiError, BadRequest, StaleBoot, UntrustedNode, Upstream
-from node.models import KeyShareRecord
-from tests.node.wallets import CHEAP, House, Pass, altering, failing, meddling, on
+from tests.node.wallets import CHEAP, altering, failing, meddling, on
 
 CURVES = ("secp256k1", "ed25519")
-both_ways = pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
-"""The first message goes with the request that opens the vault, or comes after it."""
 
 
-def altered(record: KeyShareRecord, **changes: Any) -> KeyShareRecord:
+def altered(record, **changes):
     """The record with another secret store."""
-    store = replace(SecretStore.from_text(record.secret_store), **changes)
+    store = replace(vault.SecretStore.from_text(record.secret_store), **changes)
     return record.model_copy(update={"secret_store": store.to_text()})
 
 
-def flipped(data: bytes) -> bytes:
+def flipped(data):
     return bytes([data[0] ^ 1]) + data[1:]
 
 
 # ---------------------------------------------------------------------- what a store names
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-async def test_altered_identities(party: PartyId, house: House) -> None:
+async def test_altered_identities(party, house, record):
     """Nothing is asked for with such a store."""
 
-    record = await house.generate("ed25519")
-    known = SecretStore.from_text(record.secret_store).identities
+    known = vault.SecretStore.from_text(record.secret_store).identities
     assert known == {j: hello.identity for j, hello in (await house.client.nodes()).items()}
     bad = altered(record, identities={**known, party: flipped(known[party])})
     house.transport.seen.clear()
@@ -57,13 +42,11 @@ async def test_altered_identities(party: PartyId, house: House) -> None:
     await house.sign(record)
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
-    party: PartyId, house: House
-) -> None:
+    party, house, record
+):
     """A gateway that puts itself in the place of one, after the key was made."""
 
-    record = await house.generate("ed25519")
     known = await house.client.nodes()
     false = replace(known[party], identity=bytes(32), seal_key=bytes(32))
     house.client._nodes = {**known, party: false}
@@ -76,25 +59,23 @@ async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
 # ---------------------------------------------------------------------- strangers
 
 
-@both_ways
-async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early: bool, house: House) -> None:
+async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early, house, record):
     """Whoever has it has the keys that authenticate: the halves still have to belong to it."""
 
-    record = await house.generate("ed25519")
-    store = SecretStore.from_text(record.secret_store)
+    store = vault.SecretStore.from_text(record.secret_store)
     caller, nodes = house.caller(), await house.client.nodes()
-    made = seal_share(
+    made = vault.seal_share(
         b"anything",
-        password=DerivedKey(bytes(32), store.salt, CHEAP),
+        password=vault.DerivedKey(bytes(32), store.salt, CHEAP),
         key_id=store.key_id,
         curve="ed25519",
         user_id=caller.claims.user_id,
-        nodes=NodeKeys(
+        nodes=vault.NodeKeys(
             {j: hello.seal_key for j, hello in nodes.items()}, store.auth_keys, store.identities
         ),
         rng=SystemRng(),
     )
-    forged = SecretStore.from_text(made[1])
+    forged = vault.SecretStore.from_text(made[1])
     for party in MPC_NODES:
         mixed = altered(record, halves={**store.halves, party: forged.halves[party]})
         said = await failing(BadRequest, house.sign(mixed))
@@ -107,47 +88,22 @@ async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early: bool, house:
 # ---------------------------------------------------------------------- a gateway that meddles
 
 
-@pytest.mark.few(1)
-@both_ways
-async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(
-    early: bool, house: House
-) -> None:
-    record = await house.generate("secp256k1")
-    own = SealKey.generate(SystemRng()).public
-
-    def opening(body: bytes) -> bytes:
-        return replace(wire.OpenVault.from_bytes(body), reply_key=own).to_bytes()
-
-    def signing(body: bytes) -> bytes:
-        asked = wire.Sign.from_bytes(body)
-        assert asked.vault is not None
-        return replace(asked, vault=replace(asked.vault, reply_key=own)).to_bytes()
-
-    meddling(house, *(("sign", signing) if early else ("open", opening)))
-    assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
-
-
-async def test_a_password_is_tried_on_no_store_but_ours(house: House) -> None:
+async def test_a_password_is_tried_on_no_store_but_ours(house, record):
     """Neither on one that was altered, nor on one of a node that spends more on it."""
 
-    record = await house.generate("ed25519")
-    salt = SecretStore.from_text(record.secret_store).salt
+    salt = vault.SecretStore.from_text(record.secret_store).salt
     assert await house.matches(altered(record, salt=flipped(salt))) is False
     assert await house.matches(record)
-    house.wallet._cost = Argon2Cost(INTERACTIVE.operations + 1, CHEAP.memory_kib)
+    house.wallet._cost = vault.Argon2Cost(vault.INTERACTIVE.operations + 1, CHEAP.memory_kib)
     assert not await house.matches(await house.recover("ed25519"))
 
 
-@both_ways
-async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(
-    early: bool, house: House
-) -> None:
-    record = await house.generate("ed25519")
+async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(early, house, record):
 
-    def damaged(opened: wire.VaultOpened) -> wire.VaultOpened:
+    def damaged(opened):
         return replace(opened, halves={j: flipped(half) for j, half in opened.halves.items()})
 
-    def vault_damaged(begun: wire.SignReply) -> wire.SignReply:
+    def vault_damaged(begun):
         assert begun.vault is not None
         return replace(begun, vault=damaged(begun.vault))
 
@@ -157,22 +113,17 @@ async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(
     assert said == "The MPC nodes' parts of the vault key are damaged"
 
 
-async def test_a_message_that_no_session_takes_begins_none(house: House) -> None:
-    record = await house.generate("ed25519")
+async def test_a_message_that_no_session_takes_begins_none(house, record):
     said = await failing(ApiError, house.sign(record, bytes(wire.MAX_MESSAGE_BYTES + 1)))
     assert said.startswith("MPC session cannot begin: message of 65537 bytes")
     assert "sign" not in house.transport.seen
 
 
 @pytest.mark.few(2)
-@both_ways
 @pytest.mark.parametrize("curve", CURVES)
-async def test_a_gateway_that_has_something_else_signed(
-    curve: str, early: bool, house: House
-) -> None:
-    record = await house.generate(curve)
+async def test_a_gateway_that_has_something_else_signed(curve, early, house, record):
 
-    def alter(body: bytes) -> bytes:
+    def alter(body):
         return replace(wire.Sign.from_bytes(body), message=b"\1" * 32).to_bytes()
 
     meddling(house, "sign", alter)
@@ -191,17 +142,14 @@ async def test_a_gateway_that_has_something_else_signed(
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("verb", "early"), [("open", False), ("sign", False), ("sign", True)])
-async def test_a_node_that_is_started_anew_again_and_again(
-    verb: str, early: bool, house: House
-) -> None:
+async def test_a_node_that_is_started_anew_again_and_again(verb, early, house, record):
     """Whoever asks is told, after one more try."""
 
-    async def restart(name: str, go_on: Pass) -> Reply:
+    async def restart(name, go_on):
         if name == verb:
             house.gateway.links[OPERATOR].node.restart()
         return await go_on()
 
-    record = await house.generate("ed25519")
     house.transport.hook = restart
     house.transport.seen.clear()
     said = await failing(StaleBoot, house.sign(record))

@@ -2,12 +2,11 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.activation_messages import PREPARED
@@ -32,19 +31,19 @@ AN_HOUR_S = ATTESTED_S
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock(1_800_000_000.0)
 
 
 @pytest.fixture
-def house(request: pytest.FixtureRequest, clock: Clock) -> House:
+def house(request, clock):
     """With the test's ``settings``, if it is given any."""
     given = "settings" in request.fixturenames
     settings = request.getfixturevalue("settings") if given else SIGNER
     return House(settings=settings, now=clock, clock=clock)
 
 
-async def told(house: House) -> None:
+async def told(house):
     """What the MPC nodes are told in the background, they have been told."""
     await asyncio.gather(*house.gateway.gateway.attestations._exchanges.values())
 
@@ -52,10 +51,7 @@ async def told(house: House) -> None:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("settings", [SIGNER, IN_TWO_STEPS], ids=["early", "two steps"])
 @pytest.mark.parametrize("curve", CURVES)
-async def test_each_mpc_node_signs_while_the_other_is_away(
-    curve: str, settings: Settings, house: House, clock: Clock
-) -> None:
-    record = await house.generate(curve)
+async def test_each_mpc_node_signs_while_the_other_is_away(curve, settings, house, clock, record):
     await house.sign(record, HASH, signer="operator")
     await told(house)
     for away, there in ((OPERATOR, "institution"), (INSTITUTION, "operator")):
@@ -67,8 +63,7 @@ async def test_each_mpc_node_signs_while_the_other_is_away(
 
 
 @pytest.mark.parametrize("settings", [SIGNER, IN_TWO_STEPS], ids=["early", "two steps"])
-async def test_for_an_hour(settings: Settings, house: House, clock: Clock) -> None:
-    record = await house.generate("ed25519")
+async def test_for_an_hour(settings, house, clock, record):
     await house.sign(record, HASH)
     house.gateway.links[INSTITUTION].down = True
     clock.now += AN_HOUR_S - 1
@@ -82,10 +77,9 @@ async def test_for_an_hour(settings: Settings, house: House, clock: Clock) -> No
     await house.sign(record, HASH)
 
 
-async def test_what_the_other_has_suspended_does_not_sign(house: House, clock: Clock) -> None:
+async def test_what_the_other_has_suspended_does_not_sign(house, clock, record):
     """The gateway's registry is not asked here: it could be corrupt."""
 
-    record = await house.generate("ed25519")
     other = await house.generate("ed25519", "bob")
     house.gateway.links[INSTITUTION].node.store.suspend(record.key_id, "seen cheating")
     said = await failing(Upstream, house.sign(record, HASH, signer="operator"))
@@ -93,11 +87,8 @@ async def test_what_the_other_has_suspended_does_not_sign(house: House, clock: C
     await house.sign(other, HASH, "bob", signer="operator")
 
 
-async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour(
-    house: House, clock: Clock
-) -> None:
+async def test_a_key_that_may_be_recovered_at_the_other_signs_for_an_hour(house, clock, record):
     """A gateway can keep from an MPC node that what it has voted for is in force."""
-    record = await house.generate("ed25519")
     store = house.gateway.links[INSTITUTION].node.store
     known = store.find(record.key_id)
     store.prepare(replace(known, key_id="new", state=PREPARED, predecessor=record.key_id))
@@ -112,13 +103,12 @@ async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour
     await house.sign(record, HASH, signer="institution")
 
 
-async def test_both_is_the_default_and_a_store_says_which(house: House, clock: Clock) -> None:
+async def test_both_is_the_default_and_a_store_says_which(house, clock, record):
     assert Settings().vault_policy == "both"
     assert Settings.from_environment({"VAULT_POLICY": "signer"}).vault_policy == "signer"
     with pytest.raises(SettingsError, match="VAULT_POLICY must be both or signer"):
         Settings.from_environment({"VAULT_POLICY": "neither"})
 
-    record = await house.generate("ed25519")
     whole = SecretStore.from_text(record.secret_store)
     assert (whole.whole, whole.version) == (True, 3)
     assert SecretStore.from_text(whole.to_text()) == whole
@@ -130,11 +120,7 @@ async def test_both_is_the_default_and_a_store_says_which(house: House, clock: C
     await house.sign(renewed, HASH)
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-async def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(
-    party: PartyId, house: House, clock: Clock
-) -> None:
-    record = await house.generate("ed25519")
+async def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(party, house, clock, record):
     store = SecretStore.from_text(record.secret_store)
     for whole in (False, True):
         if whole:
@@ -147,9 +133,8 @@ async def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(
     await house.sign(record)
 
 
-async def test_one_half_is_not_asked_for_alone(house: House, clock: Clock) -> None:
+async def test_one_half_is_not_asked_for_alone(house, clock, record):
     house.wallet._whole = False
-    record = await house.generate("ed25519")
     store = SecretStore.from_text(record.secret_store)
     key, token = bytes.fromhex(record.key_id), house.caller().token
     one = {OPERATOR: store.halves[OPERATOR]}
@@ -159,8 +144,7 @@ async def test_one_half_is_not_asked_for_alone(house: House, clock: Clock) -> No
         assert await failing(BadRequest, house.client.open(token, body)) == ("Invalid secret_store")
 
 
-async def test_who_signs_opens_its_part(house: House, clock: Clock) -> None:
-    record = await house.generate("ed25519")
+async def test_who_signs_opens_its_part(house, clock, record):
     store = SecretStore.from_text(record.secret_store)
     key, public = bytes.fromhex(record.key_id), ReplyKey(SystemRng()).public
     proof = wire.UseProof(bytes(16), bytes(32))
@@ -176,14 +160,13 @@ async def test_who_signs_opens_its_part(house: House, clock: Clock) -> None:
 # ---------------------------------------------------------------------- statements
 
 
-def heard(house: House, said: SignedAttestation) -> None:
+def heard(house, said):
     """Tell the operator what the institution says, as the gateway does."""
     link = house.gateway.links[OPERATOR]
     link.node.handle("hear", link.grant(Scope("hear")), said.to_bytes())
 
 
-async def test_statements_that_are_not_the_others(house: House, clock: Clock) -> None:
-    record = await house.generate("ed25519")
+async def test_statements_that_are_not_the_others(house, clock, record):
     link, node = house.gateway.links[INSTITUTION], house.gateway.links[INSTITUTION].node
     reply = node.handle("attest", link.grant(Scope("attest")), GetAttestation().to_bytes())
     true = SignedAttestation.from_bytes(reply)
@@ -216,10 +199,9 @@ async def test_statements_that_are_not_the_others(house: House, clock: Clock) ->
         operator.check(bytes.fromhex(record.key_id))
 
 
-async def test_clocks_that_were_ahead(house: House, clock: Clock) -> None:
+async def test_clocks_that_were_ahead(house, clock, record):
     """What was said then does not count for longer, and gives way to what is said now."""
 
-    record = await house.generate("ed25519")
     clock.now += 86_400
     await house.sign(record, HASH)
     await told(house)
@@ -231,16 +213,13 @@ async def test_clocks_that_were_ahead(house: House, clock: Clock) -> None:
     operator.check(bytes.fromhex(record.key_id))
 
 
-async def test_what_was_said_is_carried_while_nothing_new_can_be_said(
-    house: House, clock: Clock
-) -> None:
+async def test_what_was_said_is_carried_while_nothing_new_can_be_said(house, clock, record):
     """The institution is there, but cannot list what is suspended."""
 
-    record = await house.generate("ed25519")
     await house.sign(record, HASH)
     await told(house)
 
-    def unable() -> Any:
+    def unable():
         raise NodeFailed(503, "too many", INSTITUTION)
 
     house.gateway.links[INSTITUTION].node._attestations.made = unable
@@ -248,10 +227,7 @@ async def test_what_was_said_is_carried_while_nothing_new_can_be_said(
     await house.sign(record, HASH)
 
 
-async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(
-    house: House, clock: Clock
-) -> None:
-    record = await house.generate("ed25519")
+async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(house, clock, record):
     node = house.gateway.links[INSTITUTION].node
     before = node._attestations.make_statement()
     clock.now += 10
@@ -262,9 +238,7 @@ async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(
         house.gateway.links[OPERATOR].node._attestations.check(bytes.fromhex(record.key_id))
 
 
-async def test_more_suspended_keys_than_a_statement_can_name(
-    monkeypatch: pytest.MonkeyPatch, house: House, clock: Clock
-) -> None:
+async def test_more_suspended_keys_than_a_statement_can_name(monkeypatch, house, clock):
     node = house.gateway.links[INSTITUTION].node
     records = [await house.generate("ed25519", f"user-{n}") for n in range(3)]
     for record in records:

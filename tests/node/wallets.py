@@ -10,10 +10,15 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
+import coincurve
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from mpcsim.crypto.bip32 import Path
 from mpcsim.ids import PartyId
+from mpcsim.protocols import ecdsa
 from mpcsim.service.operations import RunningGateway
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import TokenVerifier
@@ -40,6 +45,22 @@ Hook = Callable[[str, Pass], Awaitable[Reply]]
 def stored_share(record: KeyShareRecord, **changed: Any) -> StoredShare:
     """What a caller sends back of a record; ``changed`` replaces members of it."""
     return StoredShare.model_construct(**(record.model_dump(exclude={"public_key"}) | changed))
+
+
+def check_signature(public_key: str, message: bytes, signature: str) -> None:
+    """By OpenSSL, and by libsecp256k1, of the recovery; keys and signatures as callers see them."""
+    key, data = bytes.fromhex(public_key.removeprefix("0x")), bytes.fromhex(signature)
+    if len(key) == 32:
+        Ed25519PublicKey.from_public_bytes(key).verify(data, message)
+        return
+    r, s, v = int.from_bytes(data[:32], "big"), int.from_bytes(data[32:64], "big"), data[64]
+    ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), key).verify(
+        utils.encode_dss_signature(r, s), message, ec.ECDSA(utils.Prehashed(SHA256()))
+    )
+    assert s <= ecdsa.SECP256K1.order // 2
+    compact = data[:64] + bytes([v - 27])
+    found = coincurve.PublicKey.from_signature_and_message(compact, message, hasher=None)
+    assert (len(data), found.format()) == (65, key)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ from mpcsim.service.vault import EncryptedShare
 LARGEST = 256 * 1024
 
 
-def calls(work: Callable[[], object]) -> int:
+def calls(work):
     """Return how many calls of Python and C functions it takes, whether it raises or not."""
     count = 0
 
@@ -45,7 +45,7 @@ def calls(work: Callable[[], object]) -> int:
     return count
 
 
-def members(names: list[str]) -> bytes:
+def members(names):
     body = ",".join(f'"{name}":0' for name in names)
     return f"{{{body}}}".encode()
 
@@ -91,8 +91,8 @@ class Parser:
     refused: tuple[Any, ...] = ()
 
 
-def tokens() -> Parser:
-    def now() -> float:
+def tokens():
+    def now():
         return 1_800_000_000.0
 
     issuer = TokenIssuer(make_signing_key(SeededRng("tokens")), now)
@@ -109,7 +109,7 @@ def tokens() -> Parser:
     )
 
 
-def operation(data: str) -> dict[str, object]:
+def operation(data):
     address = "0x" + "11" * 20
     return dict(zip(UNPRICED, (address, "0x1", address + data, "0x"), strict=True))
 
@@ -157,7 +157,7 @@ NOISE = 60
 """Calls of an error's own: its class, its text."""
 
 
-def damaged(valid: Any) -> Iterator[Any]:
+def damaged(valid):
     """Cut off, and with one place changed, at places spread over all of it."""
     if isinstance(valid, dict):
         return

@@ -70,18 +70,18 @@ def test_nothing_works_without_the_token(method, path, token):
     assert thrown.seen == []
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "status", "why"),
-    [
-        ("/control/rest", {"json": {}}, 404, "unknown switch 'rest'; did you mean reset?"),
-        ("/control/down", {"json": {"part": "bank"}}, 400, "down: unknown part 'bank'"),
-        ("/control/down", {"content": b"part=node"}, 400, "the body is not JSON"),
-        ("/control/down", {"content": b"[]"}, 400, "what it is told must be an object"),
-        ("/control/down", {"content": b" " * 100_000}, 413, "body of more than 65536 bytes"),
-        ("/control/reset", {"headers": [("Content-Encoding", "gzip")]}, 415, "identity"),
-        ("/elsewhere", {}, 404, "Not Found"),
-    ],
-)
+MISTAKES = [
+    ("/control/rest", {"json": {}}, 404, "unknown switch 'rest'; did you mean reset?"),
+    ("/control/down", {"json": {"part": "bank"}}, 400, "down: unknown part 'bank'"),
+    ("/control/down", {"content": b"part=node"}, 400, "the body is not JSON"),
+    ("/control/down", {"content": b"[]"}, 400, "what it is told must be an object"),
+    ("/control/down", {"content": b" " * 100_000}, 413, "body of more than 65536 bytes"),
+    ("/control/reset", {"headers": [("Content-Encoding", "gzip")]}, 415, "identity"),
+    ("/elsewhere", {}, 404, "Not Found"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "status", "why"), MISTAKES)
 def test_each_mistake_has_an_answer(path, body, status, why):
     answer = asked(Thrown(), "POST", path, **body)
     assert answer.status_code == status
@@ -123,7 +123,9 @@ def data(served):
 
 
 def test_the_file_is_its_owners_alone_and_goes_with_the_service(tmp_path):
-    (tmp_path / "control.json").write_text("{}")  # of one that was killed
+    (tmp_path / "control.json").write_text(
+        '{"address": "a", "token": "b"}'
+    )  # of one that was killed
     (tmp_path / ".control.json.x.part").write_text("{}")
     at = ControlAccess("http://127.0.0.1:1", TOKEN)
     with access.write_access(tmp_path, at):
@@ -138,6 +140,13 @@ def test_the_file_is_its_owners_alone_and_goes_with_the_service(tmp_path):
         (tmp_path / "control.json").write_text(damaged)
         with pytest.raises(UsageError, match="cannot be read, or is damaged"):
             access.read_access(tmp_path)
+        with pytest.raises(UsageError, match="move it away"), access.write_access(tmp_path, at):
+            pass
+        assert (tmp_path / "control.json").read_text() == damaged
+    (tmp_path / "control.json").unlink()
+    with access.write_access(tmp_path, at):
+        (tmp_path / "control.json").write_text("somebody's")
+    assert (tmp_path / "control.json").read_text() == "somebody's"
 
 
 def test_from_python(data, thrown):

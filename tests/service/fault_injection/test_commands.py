@@ -1,28 +1,23 @@
 """The table of switches is what there is: in the command, over HTTP, in Python and in the guide."""
 
 import argparse
-import ast
 import inspect
 import re
-from pathlib import Path
 
 import pytest
 
 from mpcsim.cli.service import fault_injection
 from mpcsim.errors import UsageError
+from mpcsim.service.fault_injection import commands
 from mpcsim.service.fault_injection.client import Control
-from mpcsim.service.fault_injection.commands import (
-    COMMANDS,
-    ENDPOINTS,
-    PARTS,
-    check_answer,
-    find_command,
-    markdown_table,
-)
 from mpcsim.service.fault_injection.controller import FaultController
 from node.api import routes
 from node.controlled import error_response_for
 from tests.helpers.repo import ROOT
+
+
+def parsed(name, told):
+    return commands.find_command(name).parse_arguments(told)
 
 
 def parser():
@@ -32,8 +27,6 @@ def parser():
     return found
 
 
-UNDOING = {"down": "up", "cut": "mend"}
-"""Methods of the client, and what they are undone by."""
 METHODS = {"fail": "fail_next"}
 """Of the client, where the name is another."""
 TOLD = {"part": "gateway", "ms": "5", "seconds": "-2.5", "endpoint": "sign", "answer": "504"}
@@ -42,7 +35,7 @@ TOLD = {"part": "gateway", "ms": "5", "seconds": "-2.5", "endpoint": "sign", "an
 
 def test_the_guide_has_the_table():
     guide = ROOT / "notebooks" / "guides" / "control.md"
-    assert markdown_table() in guide.read_text(encoding="utf-8")
+    assert commands.markdown_table() in guide.read_text(encoding="utf-8")
 
 
 def test_the_commands_of_the_guide_are_some():
@@ -50,40 +43,23 @@ def test_the_commands_of_the_guide_are_some():
     lines = re.findall(r"^mpcsim (control .*?)(?: >.*)?$", guide.read_text("utf-8"), re.MULTILINE)
     for line in lines:
         options = parser().parse_args(line.split())
-        told = {
-            each.name: getattr(options, each.name)
-            for each in find_command(options.switch).arguments
-        }
-        find_command(options.switch).parse_arguments(told)
+        names = [each.name for each in commands.find_command(options.switch).arguments]
+        parsed(options.switch, {name: getattr(options, name) for name in names})
     assert len(lines) > 5
 
 
 def test_every_switch_is_thrown_somewhere_and_has_a_method():
     thrown = {name.removeprefix("do_") for name in vars(FaultController) if name.startswith("do_")}
-    assert thrown == {name.replace("-", "_") for name in COMMANDS}
-    for name, switch in COMMANDS.items():
+    assert thrown == {name.replace("-", "_") for name in commands.COMMANDS}
+    for name, switch in commands.COMMANDS.items():
         throw = getattr(FaultController, "do_" + name.replace("-", "_"))
         taken = list(inspect.signature(throw).parameters)
         assert taken == ["self", *(each.name for each in switch.arguments)]
         assert hasattr(Control, METHODS.get(name, name.replace("-", "_")))
 
 
-def test_every_switch_is_tried_at_a_whole_service():
-    """By name, or undone at the end of a ``with``."""
-    source = (Path(__file__).parent / "test_every_command.py").read_text(encoding="utf-8")
-    thrown = {
-        node.attr
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id in ("service", "running")
-    }
-    thrown |= {UNDOING[name] for name in thrown & UNDOING.keys()}
-    assert {METHODS.get(name, name.replace("-", "_")) for name in COMMANDS} <= thrown
-
-
 def test_every_switch_is_a_command():
-    for name, switch in COMMANDS.items():
+    for name, switch in commands.COMMANDS.items():
         words = [TOLD[each.name] for each in switch.arguments if not each.optional]
         found = parser().parse_args(["control", name, *words])
         assert found.switch == name
@@ -95,8 +71,8 @@ def test_endpoints_are_the_nodes():
         for route in routes.wallet.routes
         for method in route.methods - {"HEAD"}
     }
-    assert {(method, path) for method, path, _ in ENDPOINTS.values()} == there.keys()
-    for name, (method, path, answers) in ENDPOINTS.items():
+    assert {(method, path) for method, path, _ in commands.ENDPOINTS.values()} == there.keys()
+    for name, (method, path, answers) in commands.ENDPOINTS.items():
         for answer in answers:
             if answer != "hang":
                 # It is an error that the API page has for this endpoint.
@@ -104,53 +80,49 @@ def test_endpoints_are_the_nodes():
 
 
 def test_arguments_are_read():
-    assert find_command("slow").parse_arguments({"part": "node", "ms": "2.5"}) == {
-        "part": "node",
-        "ms": 2.5,
-    }
-    assert find_command("expire").parse_arguments({}) == {}
-    assert find_command("expire").parse_arguments({"times": None}) == {}
+    assert parsed("slow", {"part": "node", "ms": "2.5"}) == {"part": "node", "ms": 2.5}
+    assert parsed("expire", {}) == parsed("expire", {"times": None}) == {}
     fail = {"endpoint": "sign", "answer": 504, "times": 2, "done": True}
-    assert find_command("fail").parse_arguments(fail) == {**fail, "answer": "504"}
+    assert parsed("fail", fail) == {**fail, "answer": "504"}
 
 
-@pytest.mark.parametrize(
-    ("name", "told", "why"),
-    [
-        ("downn", {}, "unknown switch 'downn'; did you mean down"),
-        ("down", {}, f"down: part is missing: one of {', '.join(PARTS)}"),
-        ("down", {"part": "gatewy"}, "down: unknown part 'gatewy'; did you mean gateway"),
-        ("down", {"part": "node", "ms": 1}, "down: unknown argument 'ms'"),
-        ("down", ["node"], "down: what it is told must be an object"),
-        ("status", {"part": "node"}, "status takes no arguments"),
-        ("slow", {"part": "node", "ms": "soon"}, "slow: ms must be a number from 0 to 600000"),
-        ("slow", {"part": "node", "ms": -1}, "slow: ms must be"),
-        ("slow", {"part": "node", "ms": True}, "slow: ms must be"),
-        ("clock", {"seconds": "nan"}, "clock: seconds must be"),
-        ("clock", {"seconds": 10**400}, "clock: seconds must be"),
-        ("expire", {"times": 1.5}, "expire: times must be a whole number from 0 to 1000"),
-        ("expire", {"times": "many"}, "expire: times must be"),
-        ("fail", {"endpoint": "sing", "answer": "504"}, "unknown endpoint 'sing'; did you mean"),
-        ("fail", {"endpoint": "sign", "answer": "200"}, "unknown answer '200'"),
-        ("fail", {"endpoint": "sign", "answer": "504", "done": 1}, "done must be true or false"),
-        ("network", {"scenario": 1}, "network: scenario must be the text of"),
-    ],
-)
+NONSENSE = [
+    ("downn", {}, "unknown switch 'downn'; did you mean down"),
+    ("down", {}, f"down: part is missing: one of {', '.join(commands.PARTS)}"),
+    ("down", {"part": "gatewy"}, "down: unknown part 'gatewy'; did you mean gateway"),
+    ("down", {"part": "node", "ms": 1}, "down: unknown argument 'ms'"),
+    ("down", ["node"], "down: what it is told must be an object"),
+    ("status", {"part": "node"}, "status takes no arguments"),
+    ("slow", {"part": "node", "ms": "soon"}, "slow: ms must be a number from 0 to 600000"),
+    ("slow", {"part": "node", "ms": -1}, "slow: ms must be"),
+    ("slow", {"part": "node", "ms": True}, "slow: ms must be"),
+    ("clock", {"seconds": "nan"}, "clock: seconds must be"),
+    ("clock", {"seconds": 10**400}, "clock: seconds must be"),
+    ("expire", {"times": 1.5}, "expire: times must be a whole number from 0 to 1000"),
+    ("expire", {"times": "many"}, "expire: times must be"),
+    ("fail", {"endpoint": "sing", "answer": "504"}, "unknown endpoint 'sing'; did you mean"),
+    ("fail", {"endpoint": "sign", "answer": "200"}, "unknown answer '200'"),
+    ("fail", {"endpoint": "sign", "answer": "504", "done": 1}, "done must be true or false"),
+    ("network", {"scenario": 1}, "network: scenario must be the text of"),
+]
+
+
+@pytest.mark.parametrize(("name", "told", "why"), NONSENSE)
 def test_what_makes_no_sense_is_said(name, told, why):
     with pytest.raises(UsageError) as refused:
-        find_command(name).parse_arguments(told)
+        parsed(name, told)
     assert why in str(refused.value)
 
 
 def test_bounds_are_taken_and_what_is_beyond_is_not():
     for times in (0, 1000):
-        assert find_command("expire").parse_arguments({"times": times}) == {"times": times}
+        assert parsed("expire", {"times": times}) == {"times": times}
     for times in (-1, 1001):
         with pytest.raises(UsageError, match="times must be a whole number from 0 to 1000"):
-            find_command("expire").parse_arguments({"times": times})
+            parsed("expire", {"times": times})
 
 
 def test_no_endpoint_answers_what_it_never_does():
-    check_answer("generate", "429")
+    commands.check_answer("generate", "429")
     with pytest.raises(UsageError, match="wallet never answers 429; it can be made to: 401, 500"):
-        check_answer("wallet", "429")
+        commands.check_answer("wallet", "429")

@@ -17,14 +17,7 @@ from mpcsim.service.fault_injection.controller import (
     check_workers,
     with_fault_injection,
 )
-from mpcsim.service.operations.supervisor import (
-    Program,
-    RestartPolicy,
-    free_port,
-    gateway_program,
-    node_program,
-    process_group,
-)
+from mpcsim.service.operations import supervisor
 from mpcsim.service.process.http_limits import listen
 from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import Crash
@@ -71,9 +64,9 @@ class Board:
         self.taken = {}
 
     def _program(self, name):
-        port = free_port()
+        port = supervisor.free_port()
         command = [sys.executable, "-S", "-c", PART, str(port), str(self.folder / name)]
-        return Program(name, command, port, "", "/")
+        return supervisor.Program(name, command, port, "", "/")
 
     def __call__(self, switch, **told):
         return self.board.execute(switch, told)
@@ -92,7 +85,7 @@ class Board:
 
 @pytest.fixture(scope="module")
 def board(tmp_path_factory):
-    with process_group() as processes:
+    with supervisor.process_group() as processes:
         board = Board(processes, tmp_path_factory.mktemp("parts"))
         for part in PARTS:
             board.told(part)  # what each was greeted with
@@ -113,13 +106,16 @@ def as_it_was(request):
 
 
 def test_what_takes_switches_is_another_program():
-    gateway = gateway_program(1, "data", options=["--queue", "3"])
+    gateway = supervisor.gateway_program(1, "data", options=["--queue", "3"])
     found = with_fault_injection(gateway)
     rest = gateway.command[gateway.command.index("mpcsim") + 1 :]
     assert found == replace(
         gateway, command=(sys.executable, "-m", "mpcsim.cli.service.controlled", *rest)
     )
-    assert with_fault_injection(node_program(1, gateway)).command[1:] == ("-m", "node.controlled")
+    assert with_fault_injection(supervisor.node_program(1, gateway)).command[1:] == (
+        "-m",
+        "node.controlled",
+    )
 
 
 @pytest.mark.parametrize("workers", ["2", " 4 "])
@@ -221,7 +217,7 @@ def test_a_part_that_cannot_be_started_is_down(board):
 
 
 def test_a_service_without_a_node(tmp_path):
-    with process_group() as processes:
+    with supervisor.process_group() as processes:
         board = Board(processes, tmp_path, ())
         for switch, told in (
             ("down", {"part": "node"}),
@@ -234,7 +230,7 @@ def test_a_service_without_a_node(tmp_path):
 
 
 def test_who_crashes_is_started_again_under_the_same_conditions(board):
-    revival = RestartPolicy(board.processes, board.programs[:2])
+    revival = supervisor.RestartPolicy(board.processes, board.programs[:2])
     board("clock", seconds=7)
     board.told("operator")
     os.kill(board.processes.process_id("operator"), signal.SIGKILL)

@@ -23,7 +23,6 @@ from tests.helpers.processes import PATIENCE_S, descendants, serve, until
 
 pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
-NEW = {"curve": "ed25519", "password": "correct horse"}
 QUICK = Settings({"GATEWAY_TIMEOUT_S": "4"}, ["--link-timeout", "1.5", "--lease", "1"])
 UNKNOWN = (
     ". The outcome is unknown: if GET /v3/wallet/key names a key whose share you do not hold, "
@@ -32,6 +31,8 @@ UNKNOWN = (
 BUSY = "Upstream returned 409 Conflict: a signing session for this key is in progress"
 EXPIRED = 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
 LATE = "The gateway did not answer in time"
+LATE_NODE = "did not answer in time"
+FAR = Scenario(Network.star(1.0, institution=1000.0))  # a round trip takes two seconds
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +107,29 @@ def as_before(request):
 # ---------------------------------------------------------------------- processes
 
 
-def test_an_mpc_node_is_down(alice, service):
-    with service.down("institution"):
-        said = "Upstream returned 503 Service Unavailable: the institution's MPC node cannot be"
-        assert alice.sign() == (500, f"{said} reached")
+OUT_OF_REACH = [
+    (lambda service: service.down("institution"), "503 Service Unavailable", "cannot be reached"),
+    (lambda service: service.slow("institution", 3000), "504 Gateway Timeout", LATE_NODE),
+    (lambda service: service.cut("institution"), "504 Gateway Timeout", LATE_NODE),
+    (lambda service: service.network(FAR), "504 Gateway Timeout", LATE_NODE),
+]
+
+
+@pytest.mark.parametrize(
+    ("throw", "status", "said"), OUT_OF_REACH, ids=["down", "slow", "cut", "network"]
+)
+def test_an_mpc_node_is_out_of_reach(alice, service, throw, status, said):
+    usual = service.status()
+    with throw(service):
+        error = f"Upstream returned {status}: the institution's MPC node {said}"
+        assert alice.sign() == (500, error)
+        assert service.status() != usual
         assert alice.call("GET", "/user")[0] == 200
-    assert alice.sign()[0] == 200
+    until(lambda: alice.sign()[0] == 200)  # once the lease of the one before is over
+    assert service.status() == usual
+    for part in ("operator", "gateway", "node"):
+        with service.slow(part, 50):
+            assert alice.sign()[0] == 200
 
 
 def test_a_part_is_killed(service):
@@ -126,43 +144,6 @@ def test_a_part_is_killed(service):
         assert status == 200
         assert len(signed["presignatures"]) == left
         made = made[1:]
-
-
-# ---------------------------------------------------------------------- around applications
-
-
-def test_a_part_is_slow(alice, service):
-    with service.slow("institution", 3000):
-        said = "Upstream returned 504 Gateway Timeout: the institution's MPC node did not answer"
-        assert alice.sign() == (500, f"{said} in time")
-        assert service.status()["slow"] == {"institution": 3000.0}
-    for part in ("operator", "gateway", "node"):
-        with service.slow(part, 50):
-            assert alice.sign()[0] == 200
-
-
-def test_an_mpc_node_is_cut_off(alice, service):
-    with service.cut("operator"):
-        said = "Upstream returned 504 Gateway Timeout: the operator's MPC node did not answer in"
-        assert alice.sign() == (500, f"{said} time")
-        assert service.status()["cut"] == ["operator"]
-    assert alice.sign()[0] == 200
-
-
-# ---------------------------------------------------------------------- the network
-
-
-def test_a_network_is_in_force(alice, service, tmp_path):
-    far = Scenario(Network.star(1.0, operator=1000.0))
-    far.save(tmp_path / "far.toml")
-    with service.network(tmp_path / "far.toml"):
-        assert service.status()["network"] == far.dumps()
-        status, said = alice.sign()
-        assert status == 500
-        assert "did not answer in time" in said  # a round trip takes two seconds
-    with service.network(Network.star(1.0)):
-        until(lambda: alice.sign()[0] == 200)  # once the lease of the one before is over
-    assert service.status()["network"] is None
 
 
 # ---------------------------------------------------------------------- clocks
@@ -201,16 +182,16 @@ def test_the_clock_is_ahead(alice, service):
 # ---------------------------------------------------------------------- calls that fail
 
 
-@pytest.mark.parametrize(
-    ("answer", "result"),
-    [
-        (401, (401, EXPIRED)),
-        (409, (500, BUSY)),
-        (500, (500, "Upstream returned 500 Internal Server Error: internal error")),
-        (502, (502, "The gateway cannot be reached; check WAAS_API_URL")),
-        (504, (504, LATE)),
-    ],
-)
+FAILED_SIGNATURES = [
+    (401, (401, EXPIRED)),
+    (409, (500, BUSY)),
+    (500, (500, "Upstream returned 500 Internal Server Error: internal error")),
+    (502, (502, "The gateway cannot be reached; check WAAS_API_URL")),
+    (504, (504, LATE)),
+]
+
+
+@pytest.mark.parametrize(("answer", "result"), FAILED_SIGNATURES)
 def test_a_signature_fails(alice, service, answer, result):
     service.fail_next("sign", answer, times=2)
     assert alice.sign() == alice.sign() == result

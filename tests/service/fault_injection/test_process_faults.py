@@ -14,13 +14,8 @@ from inspect import Signature, signature
 import pytest
 
 from mpcsim.cli.service.controlled import _let_network_change  # a process of its own would call it
+from mpcsim.service.fault_injection import process_faults
 from mpcsim.service.fault_injection.conditions import command_line
-from mpcsim.service.fault_injection.process_faults import (
-    EXPIRED_S,
-    FaultMiddleware,
-    ProcessFaults,
-    TokenExpiry,
-)
 from mpcsim.service.operations import open_gateway
 from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import drop
@@ -58,7 +53,7 @@ def controlled(**first):
     """A child that listens, and the line to it."""
     ours, its = socket.socketpair()
     ours.sendall(command_line(0, "set", {**USUAL, **first}))
-    child = ProcessFaults(its)
+    child = process_faults.ProcessFaults(its)
     other = Line(ours)
     assert json.loads(other._file.readline()) == {"number": 0, "said": None}
     listening = threading.Thread(target=child.listen)
@@ -141,7 +136,7 @@ async def told(line, do, **what):
 
 def around(app, child, answers=answers):
     child.attach_loop()
-    return FaultMiddleware(app, child, answers)
+    return process_faults.FaultMiddleware(app, child, answers)
 
 
 # ---------------------------------------------------------------------- the line
@@ -279,7 +274,7 @@ def test_tokens_are_issued_long_ago_if_they_are_to_have_expired():
             issued.append(time.time() - child.now())
             await send({"type": "http.response.start", "status": status, "headers": []})
 
-        expiry = TokenExpiry(app, child, 60.0)
+        expiry = process_faults.TokenExpiry(app, child, 60.0)
 
         async def call(method, path):
             await Call(expiry, method, path).task
@@ -296,5 +291,5 @@ def test_tokens_are_issued_long_ago_if_they_are_to_have_expired():
     with controlled() as (child, line):
         asyncio.run(run(child, line))
         assert line.tell("tell")["said"]["expire"] == 0
-    ago = 60 + EXPIRED_S
+    ago = 60 + process_faults.EXPIRED_S
     assert [round(each / ago) for each in issued] == [0, 1, 1, 0]

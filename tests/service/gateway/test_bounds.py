@@ -12,16 +12,15 @@ from starlette.requests import Request
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.service.errors import Refused, too_many_requests
-from mpcsim.service.gateway.api.app import MAX_FORM_BYTES
+from mpcsim.service.gateway.api.app import EXPIRED_OF_USER, MAX_FORM_BYTES
 from mpcsim.service.gateway.gateway import REQUESTS_OF_USER
 from mpcsim.service.gateway.sessions import streaming
 from mpcsim.service.gateway.sessions.routing import MAX_DELIVERIES, MAX_MESSAGES_OF_NODE
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.http import RequestBody
-from tests.helpers.gateway import Client, give_key, until
+from tests.helpers.gateway import Client, refusal, until
 from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic
 from tests.service.gateway.test_lying_node import lie
-from tests.service.gateway.test_sessions import refusal
 
 NO_ANSWER = (502, "the operator's MPC node answers something else than it was asked")
 
@@ -31,18 +30,16 @@ async def in_pieces(*pieces):
         yield piece
 
 
-@pytest.mark.parametrize(
-    ("path", "limit"),
-    [
-        (SIGN_UP, MAX_FORM_BYTES),
-        (LOGIN, MAX_FORM_BYTES),
-        (wire.PREFIX + "suspend", MAX_FORM_BYTES),
-        (wire.PREFIX + "exchange", wire.MAX_BODY_BYTES),
-    ],
-)
-async def test_bodies_are_limited_whether_they_say_their_length_or_not(
-    path, limit, gateway, client
-):
+LONGEST = [
+    (SIGN_UP, MAX_FORM_BYTES),
+    (LOGIN, MAX_FORM_BYTES),
+    (wire.PREFIX + "suspend", MAX_FORM_BYTES),
+    (wire.PREFIX + "exchange", wire.MAX_BODY_BYTES),
+]
+
+
+@pytest.mark.parametrize(("path", "limit"), LONGEST)
+async def test_bodies_are_limited_also_without_a_length(path, limit, gateway, client):
     headers = {"Content-Type": wire.MEDIA_TYPE}
     if path == SIGN_UP:
         headers["Content-Type"] = "application/json"
@@ -83,15 +80,12 @@ async def test_a_body_that_is_read_while_it_comes_is_limited_as_a_whole():
 
 
 @pytest.mark.parametrize(("queue", "most_of_user"), [(0, 250), (2, 250), (2, 5)])
-async def test_so_many_requests_of_a_user_are_answered_at_a_time(
-    queue, most_of_user, gateway, client
-):
+async def test_so_many_requests_of_a_user_are_served_at_once(queue, most_of_user, gateway, client):
     """While an MPC node hangs, and each holds a connection; other users are none the worse."""
     places = gateway.app.state.places
     assert places._most == min(most_of_user, REQUESTS_OF_USER + 4 * queue)
     why = (429, str(too_many_requests()))
-    share, go_on = await give_key(gateway, client, "ed25519"), asyncio.Event()
-    await client.meet()
+    share, go_on = client.give_key("ed25519"), asyncio.Event()
     places._most, port = 2, gateway.links[OPERATOR].port
     handle = port.handle
 
@@ -111,6 +105,27 @@ async def test_so_many_requests_of_a_user_are_answered_at_a_time(
     assert not places._counts
 
 
+async def test_few_bodies_are_read_of_whoever_shows_an_expired_token(wall_clock, gateway, client):
+    """It is good for nothing but to end a session, and that for ever."""
+    token, go_on, begun = gateway.issuer.issue_access("0", "alice", 0.001), asyncio.Event(), []
+    wall_clock.now += 10
+    headers = {"Authorization": f"Bearer {token}"}
+
+    async def body(number):
+        begun.append(number)
+        await go_on.wait()
+        yield b"x"
+
+    posts = [
+        asyncio.create_task(client.http.post(wire.PREFIX + verb, content=body(n), headers=headers))
+        for n, verb in enumerate(("exchange", "activate") * EXPIRED_OF_USER)
+    ]
+    await until(lambda: sum(post.done() for post in posts) == EXPIRED_OF_USER)
+    assert len(begun) == EXPIRED_OF_USER
+    go_on.set()
+    assert {(await post).status_code for post in posts} == {401}
+
+
 # ---------------------------------------------------------------------- MPC nodes
 
 
@@ -121,9 +136,7 @@ def answer_with(gateway, party, verb, change):
 
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
 @pytest.mark.parametrize("over", [0, 1])
-async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    await client.meet()
+async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, client, share):
     party, request = client.begin_sign(share)
     noise = Envelope(9, 1, False, OPERATOR, CLIENT, party.session_id, b"").encode()
     answer_with(
@@ -142,7 +155,7 @@ async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, 
 @pytest.mark.parametrize("deliveries", [MAX_DELIVERIES - 1, MAX_DELIVERIES, math.inf])
 async def test_mpc_nodes_talk_to_each_other_so_often_in_a_request(deliveries, gateway, client):
     """Whoever would go on for ever is heard no more, and the caller is answered."""
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     asked = []
 
     def talkative(answer, party):

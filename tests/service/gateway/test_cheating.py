@@ -10,18 +10,8 @@ from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.mpc_node.store import ShareStore
-from mpcsim.service.vault import SecretStore
 from tests.helpers.adversary import alter_kind
-from tests.helpers.gateway import (
-    Client,
-    Failed,
-    Stuck,
-    cheating,
-    give_key,
-    reopen,
-    seal,
-    shares_of,
-)
+from tests.helpers.gateway import Client, Stuck, cheating, refusal, reopen, shares_of
 from tests.helpers.tiers import fast_few
 
 
@@ -43,7 +33,7 @@ async def suspended(gateway, client, share, party, why):
     error = f"this key is suspended at the {name}: {why}; recover it"
     response = await client.post("sign", client.begin_sign(share, signer=party)[1])
     assert (response.status_code, response.json()) == (409, {"error": error})
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    store = client.store(share)
     body = client.opening(share, store.halves)
     response = await client.post("open", body)
     assert response.status_code == 409
@@ -58,16 +48,13 @@ CHEATS = [
 ]
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 async def test_a_cheat_that_cannot_be_stored_is_owed_and_the_other_hears_of_it(tmp_path, party):
     with closing(reopen(tmp_path)) as gateway:
         client = Client.of(gateway)
-        share = await give_key(gateway, client, "secp256k1")
+        share = client.give_key("secp256k1")
         node = gateway.links[party].node
         node.store.database._writer.execute("PRAGMA query_only = ON")
-        with pytest.raises(Failed) as failed:
-            await client.sign(share, signer=party, wrap=cheating(bad_offer))
-        assert failed.value.status == 503
+        assert (await refusal(client.sign(share, signer=party, wrap=cheating(bad_offer))))[0] == 503
         await suspended(gateway, client, share, party, f"{CHEATS[0][2]} (by the client)")
         other = gateway.links[5 - party].node.store.find(share.record.epoch.hex())
         assert other.suspended_there == node.store.pending_suspensions == 1
@@ -84,7 +71,7 @@ async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat,
     why += " (by the client)"
     with closing(reopen(tmp_path)) as gateway:
         client = Client.of(gateway)
-        share = await give_key(gateway, client, curve)
+        share = client.give_key(curve)
         with pytest.raises(Stuck, match="a peer reported that it aborted"):
             await client.sign(share, signer=party, wrap=cheating(tamper))
         await suspended(gateway, client, share, party, why)
@@ -107,21 +94,16 @@ async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat,
         await client.check_retired(share)
 
 
-async def test_discarding_is_stored_before_anyone_hears(monkeypatch, gateway, client):
+async def test_discarding_is_stored_before_anyone_hears(monkeypatch, gateway, client, ec_share):
     """If it cannot be stored, nobody hears of the abort, and the state is not used again."""
-    share = await give_key(gateway, client, "secp256k1")
     original = ShareStore.suspend
 
     def full(*arguments):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(ShareStore, "suspend", full)
-    with pytest.raises(Failed) as failed:
-        await client.sign(share, wrap=cheating(bad_offer))
-    assert (failed.value.status, failed.value.error) == (500, "internal error")
+    assert await refusal(client.sign(ec_share, wrap=cheating(bad_offer))) == (500, "internal error")
     monkeypatch.setattr(ShareStore, "suspend", original)
-    with pytest.raises(Failed) as failed:
-        await client.sign(share)
-    assert failed.value.status == 409
-    await client.sign(share, signer=3)
+    assert (await refusal(client.sign(ec_share)))[0] == 409
+    await client.sign(ec_share, signer=3)
     await client.check_works(await client.recover("secp256k1"))

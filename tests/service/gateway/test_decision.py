@@ -65,27 +65,25 @@ def sweep(every):
 # ---------------------------------------------------------------------- one key is made
 
 
-@pytest.mark.parametrize("recovery", [False, True])
-@pytest.mark.parametrize(
-    ("parties", "most", "every"),
-    [
-        (MPC_NODES, 2, 11),
-        ((OPERATOR,), 1, 1),
-        ((INSTITUTION,), 1, 1),
-        *[
-            pytest.param(parties, most, every, marks=pytest.mark.soak)
-            for parties, most, every in [
-                (MPC_NODES, 2, 1),
-                ((OPERATOR,), 2, 1),
-                ((INSTITUTION,), 2, 1),
-                (MPC_NODES, 3, 5),
-            ]
-        ],
+LOSSES = [
+    (MPC_NODES, 2, 11),
+    ((OPERATOR,), 1, 1),
+    ((INSTITUTION,), 1, 1),
+    *[
+        pytest.param(parties, most, every, marks=pytest.mark.soak)
+        for parties, most, every in [
+            (MPC_NODES, 2, 1),
+            ((OPERATOR,), 2, 1),
+            ((INSTITUTION,), 2, 1),
+            (MPC_NODES, 3, 5),
+        ]
     ],
-)
-def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(
-    recovery, parties, most, every
-):
+]
+
+
+@pytest.mark.parametrize("recovery", [False, True])
+@pytest.mark.parametrize(("parties", "most", "every"), LOSSES)
+def test_whatever_is_lost_the_nodes_agree_and_what_was_said_is_true(recovery, parties, most, every):
     """Also where the second node has nothing to vote for."""
     told = set()
     for outcomes in with_faults(most, 8, every):
@@ -118,47 +116,35 @@ def test_a_gateway_that_stops_at_any_step_goes_on_at_its_next_start(recovery, ev
                     assert world.settled() in (epoch("new"), old and epoch(old))
 
 
-def test_a_registry_that_lags_behind_follows_even_one_node():
-    for party in MPC_NODES:
-        with World() as world:
-            old = first_key(world)
-            remembered = world.registered
-            world.prepare("new", old)
-            silent = [FINE, FINE, *(FINE if p == party else "request lost" for p in MPC_NODES)]
-            assert said(world.decide("new", silent), "new") == "in force"
-            assert world.stores[party].active_share(USER, CURVE).key_id == epoch("new").hex()
-            for registered in (remembered, None):
-                world.registered = registered
-                assert world.settled() == epoch("new")
-                assert world.registered.recoveries == 1
+def test_a_registry_that_lags_behind_follows_even_one_node(party, world):
+    remembered = world.registered
+    world.prepare("new", "first")
+    silent = [FINE, FINE, *(FINE if p == party else "request lost" for p in MPC_NODES)]
+    assert said(world.decide("new", silent), "new") == "in force"
+    assert world.stores[party].active_share(USER, CURVE).key_id == epoch("new").hex()
+    for registered in (remembered, None):
+        world.registered = registered
+        assert world.settled() == epoch("new")
+        assert world.registered.recoveries == 1
 
 
-def test_what_is_in_force_at_a_node_is_not_brought_there_again():
-    with World() as world:
-        first_key(world)
-        world.nodes[INSTITUTION].activate = lambda record: pytest.fail("it is in force there")
-        assert world.settled() == epoch("first")
+def test_what_is_in_force_at_a_node_is_not_brought_there_again(world):
+    world.nodes[INSTITUTION].activate = lambda record: pytest.fail("it is in force there")
+    assert world.settled() == epoch("first")
 
 
-def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped():
+def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped(party, world):
     """Its store was put back as it was before it had the new share."""
-    for party in MPC_NODES:
-        with World() as world:
-            old = first_key(world)
-            world.prepare("new", old)
-            world.decide("new")
-            (share,) = [world.stores[party].active_share(USER, CURVE)]
-            with world.stores[party]._database.transaction() as cursor:
-                cursor.execute(
-                    "UPDATE shares SET key_id = ?, recoveries = 0", (epoch("first").hex(),)
-                )
-            world.was_active[party] = [epoch("first").hex()]
-            held = [store.share_inventory("", 9) for store in world.stores.values()]
-            decision = world.decide()
-            assert not decision.is_consistent
-            assert decision.first_link_failure is None
-            assert [store.share_inventory("", 9) for store in world.stores.values()] == held
-            assert share.key_id == epoch("new").hex()
+    world.prepare("new", "first")
+    world.decide("new")
+    with world.stores[party]._database.transaction() as cursor:
+        cursor.execute("UPDATE shares SET key_id = ?, recoveries = 0", (epoch("first").hex(),))
+    world.was_active[party] = [epoch("first").hex()]
+    held = [store.share_inventory("", 9) for store in world.stores.values()]
+    decision = world.decide()
+    assert not decision.is_consistent
+    assert decision.first_link_failure is None
+    assert [store.share_inventory("", 9) for store in world.stores.values()] == held
 
 
 # ---------------------------------------------------------------------- two at once
@@ -187,23 +173,20 @@ def test_two_from_one_predecessor_never_both_come_into_force(recovery, most, eve
                     assert (in_force == epoch(name)) == (answer == "in force")
 
 
-def test_each_settled_at_one_node_comes_to_nothing():
+def test_each_settled_at_one_node_comes_to_nothing(world):
     """Two recoveries from one epoch; each node has voted for another one."""
-    with World() as world:
-        old = first_key(world)
-        world.prepare("one", old)
-        world.prepare("other", old)
-        for party, name in [(OPERATOR, "one"), (INSTITUTION, "other")]:
-            world.handle(party, "vote", wire.Activate(bytes(32), epoch(name)))
-        assert world.settled() == epoch("first")
+    world.prepare("one", "first")
+    world.prepare("other", "first")
+    for party, name in [(OPERATOR, "one"), (INSTITUTION, "other")]:
+        world.handle(party, "vote", wire.Activate(bytes(32), epoch(name)))
+    assert world.settled() == epoch("first")
 
 
-def test_an_epoch_aborted_first_is_never_voted_for():
-    with World() as world:
-        world.prepare("new")
-        world.handle(OPERATOR, "abort", AbortEpoch(Abort(USER, CURVE, epoch("new")), None))
-        assert said(world.decide("new"), "new") == "refused"
-        assert world.settled() is None
+def test_an_epoch_aborted_first_is_never_voted_for(empty_world):
+    empty_world.prepare("new")
+    empty_world.handle(OPERATOR, "abort", AbortEpoch(Abort(USER, CURVE, epoch("new")), None))
+    assert said(empty_world.decide("new"), "new") == "refused"
+    assert empty_world.settled() is None
 
 
 def test_an_epoch_that_neither_node_has_made_is_refused_and_nothing_is_signed_for_it():
@@ -223,18 +206,16 @@ def test_an_epoch_that_neither_node_has_made_is_refused_and_nothing_is_signed_fo
 # ---------------------------------------------------------------------- what is not believed
 
 
-def test_what_a_node_says_of_other_users_and_curves_is_not_taken_in():
-    with World() as world:
-        first_key(world)
-        for user, curve in [("another", CURVE), (USER, "secp256k1")]:
-            decision = Decision(user, curve, PUBLIC, None)
-            while requests := decision.requests():
-                for request in requests:
-                    if request.scope.verb == "standing":
-                        request = replace(request, body=GetActivationState(USER, CURVE))
-                    decision.take_answer(request, world.ask(request, FINE))
-            assert decision.record is None
-            assert not decision.is_consistent
+def test_what_a_node_says_of_other_users_and_curves_is_not_taken_in(world):
+    for user, curve in [("another", CURVE), (USER, "secp256k1")]:
+        decision = Decision(user, curve, PUBLIC, None)
+        while requests := decision.requests():
+            for request in requests:
+                if request.scope.verb == "standing":
+                    request = replace(request, body=GetActivationState(USER, CURVE))
+                decision.take_answer(request, world.ask(request, FINE))
+        assert decision.record is None
+        assert not decision.is_consistent
 
 
 def test_a_node_that_talks_nonsense_is_one_that_refuses():
@@ -248,7 +229,7 @@ def test_a_node_that_talks_nonsense_is_one_that_refuses():
 # ---------------------------------------------------------------------- a node that lies
 
 
-def lying(world, outcomes):
+def lying(world, **outcomes):
     """What the operator says in place of the truth, by verb; it does nothing."""
 
     def ask(request, outcome, honest=world.ask):
@@ -259,106 +240,78 @@ def lying(world, outcomes):
 
 
 @pytest.mark.parametrize("vote_first", [False, True])
-def test_a_node_that_signs_a_vote_and_an_abort_has_signed_whichever_came_first(vote_first):
+def test_a_node_that_signs_a_vote_and_an_abort_has_signed_whichever_came_first(world, vote_first):
     """Else the registry would follow what the other node drops, and no key would be left."""
-    with World() as world:
-        first_key(world)
-        world.prepare("new", "first")
-        own = world.nodes[OPERATOR].vote(epoch("new").hex())
-        abort = Abort(USER, CURVE, epoch("new"))
-        signature = IDENTITIES[OPERATOR].sign(abort)
-        held = HeldShare(epoch("new"), b"public key", 1, own)
-        before = world.nodes[OPERATOR].activation_state(GetActivationState(USER, CURVE)).active
-        lying(
-            world,
-            {
-                "vote": lambda _: node_timed_out(OPERATOR),
-                "standing": lambda _: ActivationState(
-                    before, held if vote_first else None
-                ).to_bytes(),
-                "abort": lambda _: AbortEpochReply(signature, held).to_bytes(),
-            },
-        )
-        decision = world.decide("new")
-        assert said(decision, "new") == "in force"
-        assert world.stores[INSTITUTION].active_share(USER, CURVE).key_id == epoch("new").hex()
-        assert world.registered.key_id == epoch("new").hex()
+    world.prepare("new", "first")
+    own = world.nodes[OPERATOR].vote(epoch("new").hex())
+    signature = IDENTITIES[OPERATOR].sign(Abort(USER, CURVE, epoch("new")))
+    held = HeldShare(epoch("new"), b"public key", 1, own)
+    before = world.nodes[OPERATOR].activation_state(GetActivationState(USER, CURVE)).active
+    lying(
+        world,
+        vote=lambda _: node_timed_out(OPERATOR),
+        standing=lambda _: ActivationState(before, held if vote_first else None).to_bytes(),
+        abort=lambda _: AbortEpochReply(signature, held).to_bytes(),
+    )
+    decision = world.decide("new")
+    assert said(decision, "new") == "in force"
+    assert world.stores[INSTITUTION].active_share(USER, CURVE).key_id == epoch("new").hex()
+    assert world.registered.key_id == epoch("new").hex()
 
 
-def test_an_abort_that_was_signed_first_stands_against_a_later_vote():
-    with World() as world:
-        first_key(world)
-        world.prepare("new", "first")
-        own = world.nodes[OPERATOR].vote(epoch("new").hex())
-        signature = IDENTITIES[OPERATOR].sign(Abort(USER, CURVE, epoch("new")))
-        lies = {
-            "vote": lambda _: node_timed_out(OPERATOR),
-            "standing": lambda _: (
-                world.nodes[OPERATOR]
-                .activation_state(GetActivationState(USER, "secp256k1"))
-                .to_bytes()
-            ),
-            "abort": lambda _: AbortEpochReply(signature, None).to_bytes(),
-        }
-        lying(world, lies)
-        decision = world.decide("new")
-        assert said(decision, "new") == "refused"
-        assert world.stores[INSTITUTION].voted_share(USER, CURVE) is None
-        decision._learn(own, OPERATOR)
-        assert decision.record.record.epoch == epoch("first")
+def test_an_abort_that_was_signed_first_stands_against_a_later_vote(world):
+    world.prepare("new", "first")
+    own = world.nodes[OPERATOR].vote(epoch("new").hex())
+    signature = IDENTITIES[OPERATOR].sign(Abort(USER, CURVE, epoch("new")))
+    nothing = world.nodes[OPERATOR].activation_state(GetActivationState(USER, "secp256k1"))
+    lying(
+        world,
+        vote=lambda _: node_timed_out(OPERATOR),
+        standing=lambda _: nothing.to_bytes(),
+        abort=lambda _: AbortEpochReply(signature, None).to_bytes(),
+    )
+    decision = world.decide("new")
+    assert said(decision, "new") == "refused"
+    assert world.stores[INSTITUTION].voted_share(USER, CURVE) is None
+    decision._learn(own, OPERATOR)
+    assert decision.record.record.epoch == epoch("first")
 
 
 @pytest.mark.parametrize(("by", "name"), [(INSTITUTION, "new"), (OPERATOR, "first")])
-def test_an_abort_that_a_node_has_not_signed_settles_nothing(by, name):
-    with World() as world:
-        first_key(world)
-        world.prepare("new", "first")
-        ended = AbortEpochReply(
-            IDENTITIES[by].sign(Abort(USER, CURVE, epoch(name))), None
-        ).to_bytes()
-        lying(world, {"vote": lambda _: node_timed_out(OPERATOR), "abort": lambda _: ended})
-        assert said(world.decide("new"), "new") == "unknown"
+def test_an_abort_that_a_node_has_not_signed_settles_nothing(world, by, name):
+    world.prepare("new", "first")
+    ended = AbortEpochReply(IDENTITIES[by].sign(Abort(USER, CURVE, epoch(name))), None).to_bytes()
+    lying(world, vote=lambda _: node_timed_out(OPERATOR), abort=lambda _: ended)
+    assert said(world.decide("new"), "new") == "unknown"
 
 
-def test_both_votes_that_one_node_shows_put_nothing_in_force_that_the_other_has_dropped():
+def test_both_votes_that_one_node_shows_put_nothing_in_force_that_the_other_has_dropped(world):
     """It has signed the abort first, which the other has dropped its share for, and voted then."""
-    with World() as world:
-        first_key(world)
-        votes = forged(world, "new")
-        both = votes[OPERATOR].with_vote(votes[INSTITUTION])
-        world.stores[INSTITUTION].drop(USER, CURVE, epoch("new").hex())
-        shown = ActivationState(HeldShare(epoch("new"), b"public key", 1, both), None).to_bytes()
-        lying(world, {"standing": lambda _: shown, "activate": lambda _: b""})
-        assert not world.decide().is_consistent
-        assert world.registered.key_id == epoch("first").hex()
+    votes = forged(world, "new")
+    both = votes[OPERATOR].with_vote(votes[INSTITUTION])
+    world.stores[INSTITUTION].drop(USER, CURVE, epoch("new").hex())
+    shown = ActivationState(HeldShare(epoch("new"), b"public key", 1, both), None).to_bytes()
+    lying(world, standing=lambda _: shown, activate=lambda _: b"")
+    assert not world.decide().is_consistent
+    assert world.registered.key_id == epoch("first").hex()
 
 
-def test_a_nodes_word_that_an_epoch_is_in_force_settles_nothing_that_the_other_has_signed():
+def test_a_nodes_word_that_an_epoch_is_in_force_settles_nothing_that_the_other_has_signed(world):
     """Else the caller would be told that it came to nothing, and it comes into force later."""
-    with World() as world:
-        first_key(world)
-        world.prepare("new", "first")
-        claimed = HeldShare(epoch("new"), b"public key", 1, vote_of(OPERATOR, "new", number=1))
-        refuse = lambda _: Refused(409, "no")  # noqa: E731
-        lying(
-            world,
-            {
-                "vote": refuse,
-                "abort": refuse,
-                "standing": lambda _: ActivationState(claimed, None).to_bytes(),
-            },
-        )
-        assert said(world.decide("new"), "new") == "unknown"
+    world.prepare("new", "first")
+    claimed = HeldShare(epoch("new"), b"public key", 1, vote_of(OPERATOR, "new", number=1))
+    shown = ActivationState(claimed, None).to_bytes()
+    refuse = dict.fromkeys(("vote", "abort"), lambda _: Refused(409, "no"))
+    lying(world, **refuse, standing=lambda _: shown)
+    assert said(world.decide("new"), "new") == "unknown"
 
 
 @pytest.mark.parametrize("registered", [{"public_key": b"other"}, {"recoveries": 1}])
-def test_a_record_of_another_key_or_older_than_the_registered_one_is_not_followed(registered):
-    with World() as world:
-        first_key(world)
-        world.registered = replace(world.registered, record=None, **registered)
-        decision = world.decide()
-        assert decision.record is None
-        assert not decision.is_consistent
+def test_a_record_of_another_key_or_older_than_the_registered_is_not_followed(world, registered):
+    world.registered = replace(world.registered, record=None, **registered)
+    decision = world.decide()
+    assert decision.record is None
+    assert not decision.is_consistent
 
 
 def hear(decision, party, vote):
@@ -366,18 +319,18 @@ def hear(decision, party, vote):
     decision.take_answer(Request(party, Scope("vote"), body), vote.to_bytes())
 
 
-@pytest.mark.parametrize(
-    ("changed", "in_force"),
-    [
-        ((), True),
-        (({"number": 1},), False),
-        (({"shares": b"S" * 32},), False),
-        (({"predecessor": epoch("first")},), False),
-        (({"identities": {**PUBLIC, OPERATOR: PUBLIC[INSTITUTION]}},) * 2, False),
-        (({"user_id": "another"},) * 2, False),
-        (({"curve_name": "secp256k1"},) * 2, False),
-    ],
-)
+PAIRS_OF_VOTES = [
+    ((), True),
+    (({"number": 1},), False),
+    (({"shares": b"S" * 32},), False),
+    (({"predecessor": epoch("first")},), False),
+    (({"identities": {**PUBLIC, OPERATOR: PUBLIC[INSTITUTION]}},) * 2, False),
+    (({"user_id": "another"},) * 2, False),
+    (({"curve_name": "secp256k1"},) * 2, False),
+]
+
+
+@pytest.mark.parametrize(("changed", "in_force"), PAIRS_OF_VOTES)
 def test_two_votes_are_for_one_record_of_this_key_and_these_nodes(changed, in_force):
     decision = Decision(USER, CURVE, PUBLIC, None)
     for party, change in itertools.zip_longest(MPC_NODES, changed, fillvalue={}):
@@ -386,15 +339,15 @@ def test_two_votes_are_for_one_record_of_this_key_and_these_nodes(changed, in_fo
     assert (decision.record is not None) == in_force
 
 
-@pytest.mark.parametrize(
-    ("changed", "followed"),
-    [
-        ({"number": 2}, True),
-        ({"number": 1}, False),
-        ({"number": 0}, False),
-        ({"number": 2, "public_key": b"another"}, False),
-    ],
-)
+LATER_RECORDS = [
+    ({"number": 2}, True),
+    ({"number": 1}, False),
+    ({"number": 0}, False),
+    ({"number": 2, "public_key": b"another"}, False),
+]
+
+
+@pytest.mark.parametrize(("changed", "followed"), LATER_RECORDS)
 def test_of_two_records_the_one_of_more_recoveries_of_the_same_key_is_in_force(changed, followed):
     decision = Decision(USER, CURVE, PUBLIC, None)
     for name, change in [("first", {"number": 1}), ("new", changed)]:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from functools import cache
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,7 +168,6 @@ def test_shares_in_force_that_not_both_have_signed_for_are_at_odds():
     assert [t.kind for t in finding.problems] == [ProblemKind.RECORD_DAMAGED, ProblemKind.AT_ODDS]
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 def test_a_seal_key_that_was_lost(party):
     """Recovering the key helps, and nothing else."""
     node = Node(active=1, voted=None, suspended=False, restored=False)

@@ -14,18 +14,14 @@ import mpcsim
 from mpcsim.service.smart_account.api.openapi import ABOUT
 from mpcsim.service.smart_account.endpoints import PREFIX, Endpoint
 from mpcsim.service.smart_account.operation.fields import FIELDS
-from tests.helpers.api_surface import check_surface
+from tests.helpers.api_surface import check_described, check_surface
 from tests.helpers.documented import Documented
-from tests.helpers.gateway import Client, give_key, open_with
+from tests.helpers.gateway import Client, open_with
 from tests.helpers.repo import ROOT
 from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic, grant, known
 
 REVIEWED = ROOT / "tests/service/gateway/openapi.txt"
-OPEN = {
-    ("GET", "/.well-known/jwks.json"),
-    ("GET", "/mpc/v1/nodes"),
-    ("POST", "/mpc/v1/suspend"),
-}
+OPEN = {("GET", "/.well-known/jwks.json"), ("GET", "/mpc/v1/nodes"), ("POST", "/mpc/v1/suspend")}
 """Endpoints that need no token, by design; sign-up and log-in take the API key."""
 
 
@@ -67,17 +63,13 @@ def test_every_operation_is_described(documented):
     assert document["info"]["version"] == mpcsim.__version__
     assert "mpcsim token" in document["info"]["description"]
     tags = {tag["name"] for tag in document["tags"]}
-    names = set()
+    check_described(document)
     for (method, path), operation in documented.operations().items():
-        assert operation["summary"], path
-        assert operation["description"], path
         assert set(operation["tags"]) < tags
         assert ("internal" in operation["tags"]) == path.startswith("/mpc/")
         assert ("requestBody" in operation) == (method == "POST")
         in_path = {p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"}
         assert in_path == set(re.findall(r"\{(\w+)\}", path))
-        names.add(operation["operationId"])
-    assert len(names) == len(documented.operations())
     assert ABOUT.keys() == FIELDS.keys()
 
 
@@ -88,8 +80,6 @@ def test_the_surface_is_as_it_was_reviewed(documented):
 
 def test_errors_have_their_codes(documented):
     headers = documented.document["components"]["headers"]
-    for code in headers["X-Error-Code"]["schema"]["enum"]:
-        assert f"\n| `{code}` | " in documented.document["info"]["description"]
     for operation in documented.operations().values():
         for status, response in operation["responses"].items():
             assert (set(response.get("headers", ())) == set(headers)) == (status[0] != "2")
@@ -107,52 +97,46 @@ def test_the_document_is_one(documented):
     assert found == documented.operations().keys()
 
 
-def test_it_says_truly_what_needs_a_token(gateway, documented):
-    async def ask():
-        http = Client.of(gateway).http
-        for (method, path), operation in documented.operations().items():
-            answer = await http.request(method, re.sub(r"\{\w+\}", "0x00", path))
-            security = operation.get("security", documented.document["security"])
-            assert (security == []) == ((method, path) in OPEN), path
-            assert (answer.status_code == 401) == (security != []), path
-            if security == [{"accessToken": []}]:
-                assert answer.json() == {"code": 755, "message": "JWT_MISSING"}
-
-    asyncio.run(ask())
+async def test_it_says_truly_what_needs_a_token(gateway, documented):
+    http = Client.of(gateway).http
+    for (method, path), operation in documented.operations().items():
+        answer = await http.request(method, re.sub(r"\{\w+\}", "0x00", path))
+        security = operation.get("security", documented.document["security"])
+        assert (security == []) == ((method, path) in OPEN), path
+        assert (answer.status_code == 401) == (security != []), path
+        if security == [{"accessToken": []}]:
+            assert answer.json() == {"code": 755, "message": "JWT_MISSING"}
 
 
-def test_answers_are_as_it_says(gateway, documented):
+async def test_answers_are_as_it_says(gateway, documented):
     """What callers are answered with a key, without one, and when they are wrong."""
 
-    async def ask():
-        client = Client.of(gateway, "carol")
-        http = client.http
-        for body in ({"username": "dora"}, {"username": "dora"}, {}):
-            documented.check(await http.post(SIGN_UP, json=body))
-            documented.check(await http.post(SIGN_UP, json=body, headers=known(gateway)))
-        wrong = basic(gateway.credentials.api_key, "no")
-        for headers, form in (
-            (known(gateway), grant("dora")),
-            (known(gateway), {}),
-            (wrong, grant("dora")),
-        ):
-            documented.check(await http.post(LOGIN, data=form, headers=headers))
-        documented.check(await http.get("/.well-known/jwks.json"))
-        documented.check(await http.get("/mpc/v1/nodes"))
-        share = await give_key(gateway, client, "ed25519")
-        key_id, public_key = share.record.epoch.hex(), "0x" + share.public_key.encode().hex()
-        for question in (
-            "user",
-            "keys",
-            "wallet",
-            f"token?id={key_id}",
-            "token?id=" + "0" * 64,
-            f"address?curve=ed25519&public_key={public_key}",
-            "address?curve=none",
-        ):
-            documented.check(await client.request("GET", f"/wallet/v1/{question}"))
-        documented.check(await http.get("/wallet/v1/keys"))
-
-    asyncio.run(ask())
+    client = Client.of(gateway, "carol")
+    http = client.http
+    for body in ({"username": "dora"}, {"username": "dora"}, {}):
+        documented.check(await http.post(SIGN_UP, json=body))
+        documented.check(await http.post(SIGN_UP, json=body, headers=known(gateway)))
+    wrong = basic(gateway.credentials.api_key, "no")
+    for headers, form in (
+        (known(gateway), grant("dora")),
+        (known(gateway), {}),
+        (wrong, grant("dora")),
+    ):
+        documented.check(await http.post(LOGIN, data=form, headers=headers))
+    documented.check(await http.get("/.well-known/jwks.json"))
+    documented.check(await http.get("/mpc/v1/nodes"))
+    share = client.give_key("ed25519")
+    key_id, public_key = share.record.epoch.hex(), "0x" + share.public_key.encode().hex()
+    for question in (
+        "user",
+        "keys",
+        "wallet",
+        f"token?id={key_id}",
+        "token?id=" + "0" * 64,
+        f"address?curve=ed25519&public_key={public_key}",
+        "address?curve=none",
+    ):
+        documented.check(await client.request("GET", f"/wallet/v1/{question}"))
+    documented.check(await http.get("/wallet/v1/keys"))
     said = {at for at in documented.operations() if not at[1].startswith((PREFIX, "/mpc/v1/"))}
     assert documented.seen == said | {("GET", "/mpc/v1/nodes")}

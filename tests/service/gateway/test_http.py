@@ -5,13 +5,12 @@ import sqlite3
 
 import pytest
 
-from mpcsim.ids import ROLES
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
 from mpcsim.service.smart_account.endpoints import Endpoint
-from tests.helpers.gateway import CURVES, Client, give_key, hellos
+from tests.helpers.gateway import CURVES, Client
 
 SIGN_UP = "/member/user-management/v3/signup"
 LOGIN = "/auth/auth-service/v3/login"
@@ -59,24 +58,13 @@ async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway
     assert (await client.request("GET", "/wallet/v1/user")).json() == made.json()
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"1",
-        b"null",
-        b"{}",
-        b'{"username": 1}',
-        b'{"username": ""}',
-        b'{"username": "a\\nb"}',
-        b'{"username": "\\ud800"}',
-        b'{"username": "' + b"x" * 65 + b'"}',
-        b"\xff\xfe",
-        b"[" * 4000,
-    ],
-)
+NO_USERS = [
+    *(b"", b"{", b"[]", b"1", b"null", b"{}", b"\xff\xfe", b"[" * 4000, b'{"username": 1}'),
+    *(b'{"username": "%b"}' % name for name in (b"", b"a\\nb", b"\\ud800", b"x" * 65)),
+]
+
+
+@pytest.mark.parametrize("body", NO_USERS)
 async def test_a_sign_up_that_names_no_user_is_malformed(body, gateway, client):
     response = await client.http.post(SIGN_UP, content=body, headers=known(gateway) | JSON)
     assert response.status_code == 400
@@ -91,48 +79,30 @@ async def test_a_sign_up_that_names_two_users_names_none(gateway, client):
     assert gateway.gateway.registry.user_by_name("carol") is None
 
 
-@pytest.mark.parametrize(
-    ("form", "error"),
-    [
-        ({}, "grant_type: client_credentials is the only one"),
-        (grant("alice", grant_type="password"), "grant_type: client_credentials is the only one"),
-        ({"grant_type": "client_credentials"}, "username: not 1 to 64 characters"),
-        (grant(["alice", "bob"]), "the body has a field more than once"),
-        (grant("nobody"), "username: no such user; sign up first"),
-        (
-            grant("a\nb"),
-            "username: U+000A controls: refused by RFC 8265, UsernameCasePreserved",
-        ),
-    ],
-)
+BAD_LOGINS = [
+    ({}, "grant_type: client_credentials is the only one"),
+    (grant("alice", grant_type="password"), "grant_type: client_credentials is the only one"),
+    ({"grant_type": "client_credentials"}, "username: not 1 to 64 characters"),
+    (grant(["alice", "bob"]), "the body has a field more than once"),
+    (grant("nobody"), "username: no such user; sign up first"),
+]
+
+
+@pytest.mark.parametrize(("form", "error"), BAD_LOGINS)
 async def test_a_login_names_a_grant_and_a_user(form, error, gateway, client):
-    known = gateway.credentials
-    headers = basic(known.api_key, known.api_secret)
-    response = await client.http.post(LOGIN, data=form, headers=headers)
+    response = await client.http.post(LOGIN, data=form, headers=known(gateway))
     assert (response.status_code, response.json()) == (400, {"error": error})
-
-
-async def test_a_login_that_is_no_form_is_refused(gateway, client):
-    headers = basic(gateway.credentials.api_key, gateway.credentials.api_secret)
     for body in (b"\xff\xfe", b'{"username": "alice"}', b"&" * 4000):
-        response = await client.http.post(LOGIN, content=body, headers=headers)
+        response = await client.http.post(LOGIN, content=body, headers=known(gateway))
         assert response.status_code == 400
 
 
 async def test_log_in_and_sign_up_need_the_api_key_and_secret(gateway, client):
     """Without them nobody learns which names are taken, either."""
-    known = gateway.credentials
-    secret = {"Authorization": "Bearer " + client.token}
-    for headers in [
-        {},
-        basic(known.api_key, "wrong"),
-        basic("wrong", known.api_secret),
-        basic("", ""),
-        {"Authorization": "Basic"},
-        {"Authorization": "Basic !!!"},
-        {"Authorization": "Basic /w=="},
-        secret,
-    ]:
+    own = gateway.credentials
+    wrong = [basic(own.api_key, "wrong"), basic("wrong", own.api_secret), basic("", ""), {}]
+    said = ("Basic", "Basic !!!", "Basic /w==", f"Bearer {client.token}")
+    for headers in (*wrong, *({"Authorization": each} for each in said)):
         for response in (
             await client.http.post(LOGIN, data=grant("alice"), headers=headers),
             await client.http.post(SIGN_UP, json={"username": "alice"}, headers=headers),
@@ -162,7 +132,7 @@ async def test_keys_addresses_and_key_tokens_are_the_users_own(gateway, client):
     user_id = await client.user_id()
     assert (await get("GET", "/wallet/v1/keys")).json() == {"user_id": user_id, "keys": []}
     assert (await get("GET", "/wallet/v1/wallet")).json() == {"user_id": user_id, "wallets": []}
-    shares = {curve: await give_key(gateway, client, curve) for curve in CURVES}
+    shares = {curve: client.give_key(curve) for curve in CURVES}
     keys = (await get("GET", "/wallet/v1/keys")).json()["keys"]
     names = {"key_id", "curve", "public_key", "created_at", "record"}
     assert [set(key) for key in keys] == [names] * 2
@@ -197,23 +167,11 @@ async def test_keys_addresses_and_key_tokens_are_the_users_own(gateway, client):
         assert (foreign.status_code, foreign.json()) == (404, {"error": "no such key"})
 
 
-async def test_the_mpc_nodes_seal_keys_are_public(gateway, client):
-    nodes = (await client.http.get("/mpc/v1/nodes")).json()
-    assert [nodes[n]["identifier"] for n in ("operator", "institution")] == [2, 3]
-    assert len({bytes.fromhex(node["seal_key"]) for node in nodes.values()}) == 2
-    for n, hello in hellos(gateway).items():
-        said = nodes[ROLES[n]]
-        parts = [
-            bytes.fromhex(said[name]) for name in ("identity", "seal_key", "signature", "boot")
-        ]
-        assert wire.Hello(n, *parts, said["seal_number"]) == hello
-
-
 # ---------------------------------------------------------------------- errors
 
 
 async def test_without_a_token_nothing_is_to_be_had(wall_clock, gateway, client):
-    key_id = (await give_key(gateway, client, "ed25519")).record.epoch.hex()
+    key_id = client.give_key("ed25519").record.epoch.hex()
     owner = gateway.issuer.issue_key(await client.user_id(), "alice", key_id, 60)
     expired = gateway.issuer.issue_access("0", "alice", 0.001)
     wall_clock.now += 10
@@ -284,7 +242,7 @@ async def test_no_body_is_decompressed(client):
         assert "identity" in response.json()["error"]
 
 
-async def test_a_bug_is_an_internal_error_that_tells_nothing(monkeypatch, caplog, gateway, client):
+async def test_a_bug_is_an_error_that_tells_nothing(monkeypatch, caplog, gateway, client, share):
     original = MpcNode.handle
 
     def fail(node, verb, grant, body):
@@ -292,7 +250,6 @@ async def test_a_bug_is_an_internal_error_that_tells_nothing(monkeypatch, caplog
             return original(node, verb, grant, body)
         raise sqlite3.OperationalError("disk I/O error in /secret/place")
 
-    share = await give_key(gateway, client, "ed25519")
     monkeypatch.setattr(MpcNode, "handle", fail)
     response = await client.post("sign", client.begin_sign(share)[1])
     assert (response.status_code, response.json()) == (500, {"error": "internal error"})
@@ -311,16 +268,9 @@ async def test_a_caller_that_breaks_off_is_no_error(caplog, gateway, client):
     async def send(message):
         sent.append(message)
 
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/mpc/v1/sign",
-        "headers": [
-            (b"authorization", b"Bearer " + client.token.encode()),
-            (b"content-type", wire.MEDIA_TYPE.encode()),
-        ],
-        "query_string": b"",
-    }
+    fields = {"authorization": f"Bearer {client.token}", "content-type": wire.MEDIA_TYPE}
+    scope = {"type": "http", "method": "POST", "path": "/mpc/v1/sign", "query_string": b""}
+    scope["headers"] = [(name.encode(), value.encode()) for name, value in fields.items()]
     await gateway.app(scope, receive, send)
     assert not caplog.records
 

@@ -15,17 +15,7 @@ from mpcsim.service.gateway.links import links
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.statements import SealKeyStatement
-from tests.helpers.gateway import (
-    Client,
-    Clock,
-    Failed,
-    check_signature,
-    feed,
-    give_key,
-    sends,
-    shares_of,
-    until,
-)
+from tests.helpers import gateway as service
 from tests.helpers.processes import PATIENCE_S
 
 
@@ -56,22 +46,19 @@ def strange(node):
 
 
 async def refused(making, text, party):
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(service.Failed) as failed:
         await making
     assert failed.value.status == 503
     assert failed.value.response.json() == {"error": text, "party": party}
 
 
 @pytest.mark.parametrize("kind", range(2))
-@pytest.mark.parametrize("party", MPC_NODES)
-async def test_a_stranger_at_the_start_is_refused_and_forgotten(
-    party, kind, caplog, gateway, client
-):
+async def test_a_stranger_at_a_start_is_refused_and_forgotten(party, kind, caplog, gateway, client):
     """A gateway is started anew, and one MPC node says once that it is somebody else."""
 
-    clock = Clock()
+    clock = service.Clock()
 
-    share, node = await give_key(gateway, client, "ed25519"), gateway.links[party].node
+    share, node = client.give_key("ed25519"), gateway.links[party].node
     true, (false, text) = node.hello(), strange(node)[kind]
     node._boot._hello = false
     await anew(gateway, clock).introduce()
@@ -85,27 +72,22 @@ async def test_a_stranger_at_the_start_is_refused_and_forgotten(
     node._boot._hello = true
     clock.now += 1
     await client.check_works(await client.recover("ed25519"))
-    bob = Client.of(gateway, "bob")
+    bob = service.Client.of(gateway, "bob")
     await bob.check_works(await bob.generate("ed25519"))
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, gateway, client):
+async def test_a_stranger_while_sessions_are_open_ends_none_of_them(party, gateway, client, share):
     """One MPC node says once, to a REST node that asks, that it is somebody else."""
-    bob, node = Client.of(gateway, "bob"), gateway.links[party].node
-    share = await give_key(gateway, client, "ed25519")
-    theirs = await give_key(gateway, bob, "secp256k1")
-    signing, request = bob.begin_sign(theirs, signer=party)
-    mail = wire.SignReply.from_bytes(await bob.ask("sign", request)).messages
+    bob, node = service.Client.of(gateway, "bob"), gateway.links[party].node
+    theirs = bob.give_key("secp256k1")
+    signing, messages = await bob.begun(theirs, party)
     session_id, new = await client.begin_recover("ed25519")
     true, (false, _) = node.hello(), strange(node)[0]
     node._boot._hello = false
     assert (await client.request("GET", "/mpc/v1/nodes")).is_success
     node._boot._hello = true
     # Both that are under way come to their end, and others begin.
-    messages = sends(feed(signing, mail))
-    feed(signing, await bob.exchange(request.session_id, messages))
-    check_signature(theirs, request.message, signing.outcome.result)
+    await bob.finished(theirs, signing, messages)
     await client.activate(session_id, new)
     assert new.public_key == share.public_key
     await client.check_works(new)
@@ -113,13 +95,11 @@ async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, 
 
 
 @pytest.mark.parametrize("verb", ["reset", "holdings", "standing"])
-async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
-    verb, monkeypatch, gateway, client
-):
+async def test_an_mpc_node_that_fails_at_the_start_stops_nobody(verb, monkeypatch, gateway, client):
     monkeypatch.setattr(introduction_module, "START_WAIT_S", -1.0)
-    clock = Clock()
+    clock = service.Clock()
 
-    share, node = await give_key(gateway, client, "ed25519"), gateway.links[OPERATOR].node
+    share, node = client.give_key("ed25519"), gateway.links[OPERATOR].node
     node.store._database._writer.execute("UPDATE shares SET state = 'voted'")
     honest = node.handle
 
@@ -139,24 +119,22 @@ async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
     await introduction.stop()
 
 
-async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    before = shares_of(gateway)
-    await client.post("sign", client.begin_sign(share)[1])
+async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client, ec_share):
+    before = service.shares_of(gateway)
+    await client.post("sign", client.begin_sign(ec_share)[1])
     await client.begin_recover("secp256k1")
     nodes = [gateway.links[party].node for party in MPC_NODES]
     assert all(node.sessions for node in nodes)
-    assert shares_of(gateway) != before
-    await anew(gateway, Clock()).introduce()
+    assert service.shares_of(gateway) != before
+    await anew(gateway, service.Clock()).introduce()
     assert not any(node.sessions or node._sessions._exclusive for node in nodes)
-    assert shares_of(gateway) == before
+    assert service.shares_of(gateway) == before
 
 
-async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, gateway, client):
+async def test_it_waits_for_both_and_takes_place_once(caplog, gateway, client, ec_share):
     caplog.set_level(logging.INFO, "mpcsim.service.gateway.introduction")
-    clock = Clock()
+    clock = service.Clock()
 
-    share = await give_key(gateway, client, "secp256k1")
     introduction = anew(gateway, clock)
     for link in gateway.links.values():
         link._hello = None
@@ -177,18 +155,16 @@ async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, g
     assert len(tried) == 1
     gateway.links[INSTITUTION].down = False
     clock.now += 1
-    await client.check_works(share)  # which attends to it
+    await client.check_works(ec_share)  # which attends to it
     assert caplog.messages.count("connected to operator and institution") == 1
-    _, request = client.begin_sign(share)
+    _, request = client.begin_sign(ec_share)
     clock.now += 10
     assert (await client.post("sign", request)).is_success
     await introduction.ensure_introduced()
     assert gateway.links[OPERATOR].node.sessions
 
 
-async def test_an_mpc_node_that_hangs_is_asked_once_by_all_who_ask_who_it_is(
-    monkeypatch, gateway, client
-):
+async def test_an_mpc_node_that_hangs_is_asked_once_for_all_who_ask(monkeypatch, gateway, client):
     """Strangers may ask, too: a request each must not hold a connection for as long as it hangs."""
     known = (await client.request("GET", "/mpc/v1/nodes")).json()
     link, asked, answer = gateway.links[OPERATOR], [], asyncio.Event()
@@ -209,7 +185,7 @@ async def test_an_mpc_node_that_hangs_is_asked_once_by_all_who_ask_who_it_is(
     assert (await client.request("GET", "/mpc/v1/nodes")).status_code == 504
     assert len(asked) == 1
     answer.set()
-    await until(lambda: link.last_hello)
+    await service.until(lambda: link.last_hello)
     monkeypatch.setattr(links, "HELLO_WAIT_S", PATIENCE_S)
     found = (await client.request("GET", "/mpc/v1/nodes")).json()
     assert (found["operator"]["boot"], len(asked)) == (bytes(BOOT_BYTES).hex(), 2)

@@ -14,11 +14,18 @@ from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import AsgiTransport, Limits, ReplyTimeout
-from tests.helpers.gateway import Client, Failed, give_key, until
+from tests.helpers.gateway import Client, Failed, refusal, until
 from tests.helpers.tiers import examples
-from tests.service.gateway.test_sessions import nothing_open, refusal
+from tests.service.gateway.test_sessions import nothing_open
 
 TOO_MANY = (429, str(too_many_key_creations(1)))
+
+
+@pytest.fixture
+def gateway(gateway):
+    """After which nothing is open, whatever the test did."""
+    yield gateway
+    assert nothing_open(gateway)
 
 
 def waiting(gateway):
@@ -108,18 +115,15 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
     asyncio.run(work())
 
 
-def test_a_place_that_comes_as_patience_ends_is_passed_on():
-    async def work():
-        queue = KeyQueue(2, 0.01)
-        leave = await queue.acquire("key")
-        late = asyncio.create_task(queue.acquire("key"))
-        await asyncio.sleep(0)
-        asyncio.get_running_loop().call_later(0.01, leave)
-        with suppress(TimeoutError):
-            (await late)()
-        assert not queue.is_taken("key")
-
-    asyncio.run(work())
+async def test_a_place_that_comes_as_patience_ends_is_passed_on():
+    queue = KeyQueue(2, 0.01)
+    leave = await queue.acquire("key")
+    late = asyncio.create_task(queue.acquire("key"))
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_later(0.01, leave)
+    with suppress(TimeoutError):
+        (await late)()
+    assert not queue.is_taken("key")
 
 
 # ---------------------------------------------------------------------- at the gateway
@@ -152,12 +156,11 @@ async def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, mak
         assert len(set(asked)) == 5
         assert begun == asked
         assert most == making_limit
-    assert nothing_open(gateway)
 
 
 @pytest.mark.options(making_limit=1)
 async def test_signing_waits_for_none_of_it(gateway, client):
-    share, other = [await give_key(gateway, client, curve) for curve in ("ed25519", "secp256k1")]
+    share, other = [client.give_key(curve) for curve in ("ed25519", "secp256k1")]
     begun, bob = await client.begin_recover("ed25519"), Client.of(gateway, "bob")
     late = asyncio.create_task(bob.generate("ed25519"))
     await until(lambda: waiting(gateway) == 1)
@@ -167,7 +170,6 @@ async def test_signing_waits_for_none_of_it(gateway, client):
     assert under_way(gateway) == 1
     await client.activate(*begun)
     await bob.check_works(await late)
-    assert nothing_open(gateway)
 
 
 @pytest.mark.options(making_limit=1)
@@ -180,7 +182,6 @@ async def test_one_user_waits_once_for_a_key(gateway, client):
     assert said == (409, "a generation for this key is in progress")
     await client.activate(*begun)
     await bob.check_works(await first)
-    assert nothing_open(gateway)
 
 
 @pytest.mark.options(making_limit=1, making_queue=1)
@@ -197,7 +198,6 @@ async def test_those_for_whom_there_is_no_room_are_refused_and_may_come_again(ga
     await client.activate(*begun)
     await first
     await carol.check_works(await carol.generate("ed25519"))
-    assert nothing_open(gateway)
 
 
 @pytest.mark.options(making_limit=1, making_wait_s=0.05)
@@ -212,7 +212,6 @@ async def test_who_waits_too_long_is_refused_and_leaves_the_line(gateway, client
     await client.check_works(old)
     await Client.of(gateway, "bob").activate(*begun)
     await client.recover("ed25519")
-    assert nothing_open(gateway)
 
 
 @pytest.mark.options(making_limit=1, making_wait_s=1000)
@@ -239,15 +238,3 @@ async def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires(
     bob = Client.of(gateway, "bob")
     await bob.generate("ed25519")  # without anybody else's request to wake the gateway up
     assert (await refusal(client.activate(*late)))[0] == 410
-    assert nothing_open(gateway)
-
-
-@pytest.mark.options(making_limit=1, making_wait_s=0.05)
-async def test_a_making_that_fails_gives_up_its_place(gateway, client):
-    await client.generate("ed25519")
-    gateway.links[3].down = True
-    for making in (client.recover, client.recover):
-        assert (await refusal(making("ed25519")))[0] == 503
-    gateway.links[3].down = False
-    await client.recover("ed25519")
-    assert nothing_open(gateway)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import TokenVerifier
-from mpcsim.service.vault import SecretStore
-from tests.helpers.gateway import CURVES, Client, give_key, open_with, seal
+from tests.helpers.gateway import CURVES, Client, open_with
 from tests.helpers.tiers import examples
 
 
@@ -23,10 +22,10 @@ async def holder_of(client, share):
 
 
 async def test_a_key_token_opens_the_vault_of_its_key_and_signs_with_it(gateway, client):
-    keys = [await give_key(gateway, client, curve) for curve in CURVES]
+    keys = [client.give_key(curve) for curve in CURVES]
     for share, other in (keys, reversed(keys)):
         holder = await holder_of(client, share)
-        halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
+        halves = client.store(share).halves
         opening = client.opening(share, halves)
         await holder.ask("open", opening)
         await holder.check_works(share)
@@ -66,8 +65,7 @@ def test_a_key_token_ends_with_the_token_that_it_was_got_with(lifetime_s, waited
 
 
 @pytest.mark.parametrize("kind", ["generate", "recover"])
-async def test_a_key_token_makes_no_key_and_retires_none(kind, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_key_token_makes_no_key_and_retires_none(kind, gateway, client, share):
     holder = await holder_of(client, share)
     curve = {"generate": "secp256k1", "recover": "ed25519"}[kind]
     begin = getattr(client, f"begin_{kind}")

@@ -4,20 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import CLIENT, OPERATOR, ROLES
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import SecretStore
-from tests.helpers.gateway import (
-    MESSAGE,
-    Client,
-    Failed,
-    check_signature,
-    envelopes,
-    feed,
-    give_key,
-    seal,
-)
-from tests.service.gateway.test_sessions import begun, refusal
+from tests.helpers import gateway as service
 
 BUSY = (409, "a signing session for this key is in progress")
 
@@ -50,29 +39,26 @@ def done_already(gateway):
     lie(gateway, OPERATOR, "sign", over)
 
 
-async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
+async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client, ec_share):
     done_already(gateway)
-    party, messages = await begun(client, share)
+    party, messages = await client.begun(ec_share)
     for _ in range(3):
-        assert await refusal(client.sign(share)) == BUSY
-    feed(party, await client.exchange(party.session_id, messages))
-    check_signature(share, MESSAGE, party.outcome.result)
-    await client.sign(share)  # at once
+        assert await service.refusal(client.sign(ec_share)) == BUSY
+    await client.finished(ec_share, party, messages)
+    await client.sign(ec_share)  # at once
     assert not gateway.gateway.sessions._sessions
 
 
 # ---------------------------------------------------------------------- what is no answer
 
 GARBAGE = (b"?", bytes(200))
-both = pytest.mark.parametrize("party", MPC_NODES)
 
 
 async def asked(gateway, client, verb, party):
     """Have the gateway ask both MPC nodes for something; it is refused."""
-    share = await give_key(gateway, client, "ed25519")
-    halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
-    signing = await give_key(gateway, client, "secp256k1") if verb == "exchange" else share
+    share = client.give_key("ed25519")
+    halves = client.store(share).halves
+    signing = client.give_key("secp256k1") if verb == "exchange" else share
 
     async def work():
         match verb:
@@ -81,23 +67,21 @@ async def asked(gateway, client, verb, party):
             case "recover":
                 await client.recover("ed25519")
             case "generate" | "standing":
-                await Client.of(gateway, "bob").generate("ed25519")
+                await service.Client.of(gateway, "bob").generate("ed25519")
             case _:
                 await client.sign(signing, signer=party)
 
-    await client.meet()
     return work
 
 
-@both
 @pytest.mark.parametrize("garbage", GARBAGE, ids=len)
 @pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "standing"])
-async def test_an_answer_that_is_none_is_the_mpc_nodes_failure(
+async def test_what_is_no_answer_is_the_nodes_failure(
     verb, garbage, party, caplog, gateway, client
 ):
     asking = await asked(gateway, client, verb, party)
     lie(gateway, party, verb, lambda reply: garbage)
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(service.Failed) as failed:
         await asking()
     assert failed.value.status == 502
     assert failed.value.response.json() == {
@@ -116,7 +100,7 @@ def forged(**header):
         answer = wire.Answer.from_bytes(reply)
         mail = [
             replace(envelope, **(header or {"receiver": envelope.sender})).encode()
-            for envelope in envelopes(answer.messages)
+            for envelope in service.envelopes(answer.messages)
         ]
         return replace(answer, messages=tuple(mail)).to_bytes()
 
@@ -132,24 +116,23 @@ def no_envelope(reply):
     return replace(wire.Answer.from_bytes(reply), messages=(b"?",)).to_bytes()
 
 
+FOREIGN_MAIL = [
+    forged(session_id=bytes(32)),
+    forged(sender=CLIENT),
+    forged(),
+    forged(receiver=7),
+    no_envelope,
+    flooding,
+]
+
+
 @pytest.mark.few(16)
-@both
 @pytest.mark.parametrize("verb", ["generate", "recover", "sign", "exchange"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        forged(session_id=bytes(32)),
-        forged(sender=CLIENT),
-        forged(),
-        forged(receiver=7),
-        no_envelope,
-        flooding,
-    ],
-)
+@pytest.mark.parametrize("change", FOREIGN_MAIL)
 async def test_mail_that_no_mpc_node_sends_is_its_failure(verb, change, party, gateway, client):
     asking = await asked(gateway, client, verb, party)
     lie(gateway, party, verb, change)
-    assert await refusal(asking()) == (
+    assert await service.refusal(asking()) == (
         502,
         f"the {ROLES[party]}'s MPC node answers something else than it was asked",
     )

@@ -8,29 +8,15 @@ import pytest
 
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.gateway.links.links import Link
-from mpcsim.service.rpc import wire
-from tests.helpers.gateway import (
-    Client,
-    Failed,
-    feed,
-    give_key,
-    reopen,
-    sends,
-    shares_of,
-)
+from tests.helpers import gateway as service
 from tests.helpers.tiers import fast_few
 
 
-async def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activation(
-    monkeypatch, gateway, client
-):
-    old = await give_key(gateway, client, "secp256k1")
-    party, request = client.begin_sign(old)
-    outputs = feed(party, wire.SignReply.from_bytes(await client.ask("sign", request)).messages)
+async def test_a_session_ends_though_its_node_missed_the_activation(monkeypatch, gateway, client):
+    old = client.give_key("secp256k1")
+    party, messages = await client.begun(old)
     await miss_activate(monkeypatch, gateway, 2, client.recover("secp256k1"))
-    with pytest.raises(Failed) as failed:
-        await client.exchange(party.session_id, sends(outputs))
-    assert failed.value.status == 410
+    assert (await service.refusal(client.exchange(party.session_id, messages)))[0] == 410
     assert party.outcome is None
 
 
@@ -49,7 +35,7 @@ async def miss_activate(monkeypatch, gateway, party, work):
     result = await work
     monkeypatch.undo()
     gateway.links[party].down = False
-    states = [state for _, _, _, state, _ in shares_of(gateway)[party]]
+    states = [state for _, _, _, state, _ in service.shares_of(gateway)[party]]
     assert "voted" in states, "it has missed it"
     return result
 
@@ -78,32 +64,30 @@ async def by_restart(gateway, client, share):
         product([by_open, by_sign, by_recover, by_restart], ["generate", "recover"], MPC_NODES), 6
     ),
 )
-async def test_a_node_that_missed_the_activation_catches_up(
-    monkeypatch, party, kind, heal, gateway, client
-):
-    old = await give_key(gateway, client, "ed25519") if kind == "recover" else None
+async def test_who_missed_the_end_catches_up(monkeypatch, party, kind, heal, gateway, client):
+    old = client.give_key("ed25519") if kind == "recover" else None
     begin = client.recover if old else client.generate
     share = await miss_activate(monkeypatch, gateway, party, begin("ed25519"))
     if old:
         await client.check_retired(old)
     await heal(gateway, client, share)
-    for rows in shares_of(gateway).values():
+    for rows in service.shares_of(gateway).values():
         assert [state for _, _, _, state, _ in rows] == ["active"]
 
 
 def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, monkeypatch, caplog):
     async def make():
-        with closing(reopen(tmp_path)) as gateway:
-            client, bob = Client.of(gateway), Client.of(gateway, "bob")
-            share = await give_key(gateway, bob, "ed25519")
+        with closing(service.reopen(tmp_path)) as gateway:
+            client, bob = service.Client.of(gateway), service.Client.of(gateway, "bob")
+            share = bob.give_key("ed25519")
             await miss_activate(monkeypatch, gateway, 2, client.generate("ed25519"))
             with gateway.links[2].node.store._database.transaction() as cursor:
                 cursor.execute("UPDATE shares SET key_id = 'damaged' WHERE state = 'voted'")
             return share
 
     async def use(share):
-        with closing(reopen(tmp_path)) as gateway:
-            await Client.of(gateway, "bob").check_works(share)
+        with closing(service.reopen(tmp_path)) as gateway:
+            await service.Client.of(gateway, "bob").check_works(share)
 
     share = asyncio.run(make())
     asyncio.run(use(share))

@@ -13,17 +13,8 @@ from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.registry import KeyChanged
 from mpcsim.service.rpc import wire
-from tests.helpers.gateway import (
-    REPLY_KEY,
-    Client,
-    ask_node,
-    give_key,
-    granted,
-    shares_of,
-    until,
-)
+from tests.helpers import gateway as service
 from tests.helpers.key_records import said_to_be_signed
-from tests.service.gateway.test_sessions import refusal
 
 NO_KEY = (404, "no such key")
 NO_SESSION = (410, "no such session, or it has expired")
@@ -36,7 +27,7 @@ NO_CURVE = (400, "Invalid curve")
 def answer(link, verb, user_id, body, key_id=None):
     """Status and text of an MPC node's refusal; no gateway looks at the request first."""
     try:
-        ask_node(link, verb, user_id, body, key_id)
+        service.ask_node(link, verb, user_id, body, key_id)
     except Refused as refused:
         return refused.status, str(refused)
     return 200, ""
@@ -57,40 +48,33 @@ def asked(gateway):
 
 def held(gateway, party):
     """State and suspension of the shares in an MPC node's store."""
-    return [(state, suspended) for _, _, _, state, suspended in shares_of(gateway)[party]]
-
-
-both = pytest.mark.parametrize("party", MPC_NODES)
+    return [(state, suspended) for _, _, _, state, suspended in service.shares_of(gateway)[party]]
 
 
 # ---------------------------------------------------------------------- an MPC node begins nothing
 
 
-@both
 async def test_the_node_makes_keys_on_known_curves_one_each(party, gateway, client):
     link, alice = gateway.links[party], await client.user_id()
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     for curve, expected in [("secp256r1", NO_CURVE), ("ed25519", EXISTS)]:
         body = wire.Generate(os.urandom(32), curve, ())
         assert answer(link, "generate", alice, body) == expected
     assert not link.node.sessions
 
 
-@both
-async def test_the_node_recovers_no_key_that_the_user_does_not_have(party, gateway, client):
+async def test_the_node_recovers_no_key_that_the_user_does_not_have(party, gateway, client, share):
     link, alice = gateway.links[party], await client.user_id()
-    mallory = await Client.of(gateway, "mallory").user_id()
-    share = await give_key(gateway, client, "ed25519")
+    mallory = await service.Client.of(gateway, "mallory").user_id()
     for user_id, curve in [(alice, "secp256k1"), (alice, "secp256r1"), (mallory, "ed25519")]:
         body = wire.Recover(os.urandom(32), curve)
         assert answer(link, "recover", user_id, body, share.record.epoch) == NO_KEY
     assert not link.node.sessions
 
 
-@both
 async def test_the_node_does_not_give_a_session_away_nor_let_others_in(party, gateway, client):
     link, alice = gateway.links[party], await client.user_id()
-    mallory = await Client.of(gateway, "mallory").user_id()
+    mallory = await service.Client.of(gateway, "mallory").user_id()
     session_id, made = await client.begin_generate("ed25519")
     body = wire.Generate(session_id, "ed25519", ())
     assert answer(link, "generate", mallory, body) == IN_USE
@@ -108,18 +92,16 @@ async def test_the_node_does_not_give_a_session_away_nor_let_others_in(party, ga
     await client.check_works(made)
 
 
-@both
-async def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user(
-    party, gateway, client
+async def test_the_node_does_nothing_with_keys_it_lacks_or_for_others(
+    party, gateway, client, share
 ):
     link, alice = gateway.links[party], await client.user_id()
-    mallory = await Client.of(gateway, "mallory").user_id()
-    share = await give_key(gateway, client, "ed25519")
+    mallory = await service.Client.of(gateway, "mallory").user_id()
     request = client.begin_sign(share, signer=party)[1]
     for user_id, key_id in [(alice, bytes(32)), (mallory, share.record.epoch)]:
         for verb, body in [
             ("sign", replace(request, key_id=key_id)),
-            ("open", wire.OpenHalf(key_id, REPLY_KEY, b"", request.proof)),
+            ("open", wire.OpenHalf(key_id, service.REPLY_KEY, b"", request.proof)),
         ]:
             assert answer(link, verb, user_id, body) == NO_KEY, verb
     assert held(gateway, party) == [("active", None)]
@@ -129,10 +111,9 @@ async def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_
 # ---------------------------------------------------------------------- an MPC node and its vote
 
 
-@both
 async def test_the_node_votes_when_it_is_done_and_no_earlier(party, gateway, client):
     """It holds its new share before it knows that the others hold theirs."""
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     link, early, alice = gateway.links[party], [], await client.user_id()
     node, original = link.node, link.node.handle
 
@@ -142,7 +123,7 @@ async def test_the_node_votes_when_it_is_done_and_no_earlier(party, gateway, cli
             if session.made and not session.done:
                 key_id = bytes.fromhex(session.made.key_id)
                 vote = wire.Activate(session.session_id, key_id)
-                grant = link.grant(granted("vote", alice, vote))
+                grant = link.grant(service.granted("vote", alice, vote))
                 with pytest.raises(Refused) as refused:
                     original("vote", grant, vote.to_bytes())
                 early.append((refused.value.status, str(refused.value)))
@@ -156,10 +137,7 @@ async def test_the_node_votes_when_it_is_done_and_no_earlier(party, gateway, cli
     await client.check_works(made)
 
 
-@both
-async def test_the_node_does_not_vote_for_a_share_it_has_dropped(
-    party, monkeypatch, gateway, client
-):
+async def test_the_node_votes_for_no_share_it_has_dropped(party, monkeypatch, gateway, client):
     """The session is called off after the node has looked for it."""
     link, alice = gateway.links[party], await client.user_id()
     session_id, made = await client.begin_generate("ed25519")
@@ -168,7 +146,7 @@ async def test_the_node_does_not_vote_for_a_share_it_has_dropped(
 
     def find(*arguments):
         session = original(*arguments)
-        ask_node(link, "close", alice, wire.Close(session_id))
+        service.ask_node(link, "close", alice, wire.Close(session_id))
         return session
 
     monkeypatch.setattr(sessions, "find", find)
@@ -180,27 +158,26 @@ async def test_the_node_does_not_vote_for_a_share_it_has_dropped(
 # ---------------------------------------------------------------------- the gateway asks nobody
 
 
-async def test_a_key_whose_shares_do_not_fit_is_not_touched(gateway, client):
+async def test_a_key_whose_shares_do_not_fit_is_not_touched(gateway, client, share):
     """What the MPC nodes hold is left as it is, until the right file is back."""
-    share = await give_key(gateway, client, "ed25519")
     with gateway.links[OPERATOR].node.store._database.transaction() as cursor:
         cursor.execute("DELETE FROM shares")
     await gateway.gateway.activation.resolve_at_start()
     verbs = asked(gateway)
     request = client.begin_sign(share)[1]
     for call in (client.recover("ed25519"), client.ask("sign", request)):
-        status, text = await refusal(call)
+        status, text = await service.refusal(call)
         assert (status, text.partition(";")[0]) == (
             503,
             "the stores of the gateway and the MPC nodes do not fit together for this key",
         )
     assert set(verbs) == {"sign", "standing", "testify"}
-    assert len(shares_of(gateway)[INSTITUTION]) == 1
+    assert len(service.shares_of(gateway)[INSTITUTION]) == 1
 
 
 async def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatch, gateway, client):
     """It is damaged, and the registry does not take what both nodes have signed."""
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     registry, user_id = gateway.gateway.registry, await client.user_id()
     with registry._database.transaction() as cursor:
         cursor.execute("UPDATE keys SET record = NULL")
@@ -215,13 +192,13 @@ async def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatc
         activation.signed_record(user_id, "ed25519", Times()),
         activation.signed_record(user_id, "secp256k1", Times()),
     ):
-        status, text = await refusal(call)
+        status, text = await service.refusal(call)
         assert (status, "do not fit together for this key" in text) == (503, True)
 
 
 async def test_a_key_that_is_gone_when_it_is_to_be_recovered(monkeypatch, gateway, client):
     """The registry was put back, or written to, while the MPC nodes were asked."""
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     registry = gateway.gateway.registry
 
     async def resolve(*asked):
@@ -229,12 +206,12 @@ async def test_a_key_that_is_gone_when_it_is_to_be_recovered(monkeypatch, gatewa
             cursor.execute("DELETE FROM keys")
 
     monkeypatch.setattr(gateway.gateway.activation, "resolve", resolve)
-    status, text = await refusal(client.recover("ed25519"))
+    status, text = await service.refusal(client.recover("ed25519"))
     assert (status, "do not fit together for this key" in text) == (503, True)
 
 
 async def test_a_recovery_that_waited_for_another_one_is_refused(monkeypatch, gateway, client):
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     sessions, made = gateway.gateway.sessions, []
     begin = sessions.begin
 
@@ -244,13 +221,15 @@ async def test_a_recovery_that_waited_for_another_one_is_refused(monkeypatch, ga
         return await begin(*asked)
 
     monkeypatch.setattr(sessions, "begin", after_another)
-    assert await refusal(client.recover("ed25519")) == (409, "the key has been recovered meanwhile")
+    assert await service.refusal(client.recover("ed25519")) == (
+        409,
+        "the key has been recovered meanwhile",
+    )
     await client.check_works(made[0])
 
 
-async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, client):
+async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, client, share):
     """Both MPC nodes have voted for newer shares once, and one has lost its own."""
-    share = await give_key(gateway, client, "ed25519")
     newer = (b"newer".hex().ljust(64, "0"), "ed25519")
     for party in MPC_NODES:
         with gateway.links[party].node.store._database.transaction() as cursor:
@@ -265,35 +244,35 @@ async def test_no_key_is_recovered_beside_a_vote_that_cannot_be_ended(gateway, c
                     " share, 'voted', recoveries + 1, key_id, record FROM shares",
                     newer[:1],
                 )
-    status, text = await refusal(client.recover("ed25519"))
+    status, text = await service.refusal(client.recover("ed25519"))
     assert (status, "do not fit together for this key" in text) == (503, True)
     await client.check_works(share)
 
 
-@pytest.mark.parametrize(
-    ("verb", "curve", "expected"),
-    [
-        ("generate", "secp256r1", NO_CURVE),
-        ("generate", "ed25519", EXISTS),
-        ("recover", "secp256r1", NO_CURVE),
-        ("recover", "secp256k1", (404, "no secp256k1 key is registered for this user")),
-    ],
-)
+CANNOT_BE_BEGUN = [
+    ("generate", "secp256r1", NO_CURVE),
+    ("generate", "ed25519", EXISTS),
+    ("recover", "secp256r1", NO_CURVE),
+    ("recover", "secp256k1", (404, "no secp256k1 key is registered for this user")),
+]
+
+
+@pytest.mark.parametrize(("verb", "curve", "expected"), CANNOT_BE_BEGUN)
 async def test_what_cannot_be_begun_reaches_no_mpc_node(verb, curve, expected, gateway, client):
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     verbs = asked(gateway)
     session_id = os.urandom(32)
     bodies = {
         "generate": wire.Generate(session_id, curve, ()),
         "recover": wire.Recover(session_id, curve),
     }
-    assert await refusal(client.ask(verb, bodies[verb])) == expected
+    assert await service.refusal(client.ask(verb, bodies[verb])) == expected
     assert verbs == []
 
 
 async def test_a_session_id_in_use_is_refused_and_its_session_goes_on(gateway, client):
-    mallory = Client.of(gateway, "mallory")
-    own = await give_key(gateway, mallory, "secp256k1")
+    mallory = service.Client.of(gateway, "mallory")
+    own = mallory.give_key("secp256k1")
     session_id, made = await client.begin_generate("ed25519")
     verbs = asked(gateway)
     for verb, body in [
@@ -301,7 +280,7 @@ async def test_a_session_id_in_use_is_refused_and_its_session_goes_on(gateway, c
         ("recover", wire.Recover(session_id, "secp256k1")),
         ("sign", replace(mallory.begin_sign(own)[1], session_id=session_id)),
     ]:
-        assert await refusal(mallory.ask(verb, body)) == IN_USE
+        assert await service.refusal(mallory.ask(verb, body)) == IN_USE
     assert set(verbs) == {"standing"}
     await client.activate(session_id, made)
     await client.check_works(made)
@@ -310,13 +289,12 @@ async def test_a_session_id_in_use_is_refused_and_its_session_goes_on(gateway, c
     await mallory.recover("secp256k1")
 
 
-async def test_a_vault_that_cannot_be_opened_begins_no_session(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    _, body = client.begin_sign(share)
+async def test_a_vault_that_cannot_be_opened_begins_no_session(gateway, client, ec_share):
+    _, body = client.begin_sign(ec_share)
     halves = dict.fromkeys(MPC_NODES, b"half")
-    vault = wire.Vault(REPLY_KEY, halves, {OPERATOR: body.proof}, 0)
+    vault = wire.Vault(service.REPLY_KEY, halves, {OPERATOR: body.proof}, 0)
     verbs = asked(gateway)
-    status, _ = await refusal(client.ask("sign", replace(body, signer=2, vault=vault)))
+    status, _ = await service.refusal(client.ask("sign", replace(body, signer=2, vault=vault)))
     assert (status, verbs, gateway.gateway.sessions.open_sessions) == (400, [], [])
 
 
@@ -324,9 +302,7 @@ async def test_a_vault_that_cannot_be_opened_begins_no_session(gateway, client):
 
 
 @pytest.mark.parametrize("verb", ["exchange", "activate"])
-async def test_who_has_waited_for_a_session_that_is_off_finds_none(
-    monkeypatch, verb, gateway, client
-):
+async def test_who_waited_for_a_session_that_is_off_finds_none(monkeypatch, verb, gateway, client):
     """The request before has failed, and no MPC node could be told that the session is off: they
     would go on, and make the key of a client that has heard of the failure."""
     session_id, made = await client.begin_generate("ed25519")
@@ -352,19 +328,18 @@ async def test_who_has_waited_for_a_session_that_is_off_finds_none(
     first = asyncio.create_task(client.ask("exchange", bodies["exchange"]))
     await entered.wait()
     second = asyncio.create_task(client.ask(verb, bodies[verb]))
-    await until(lambda: lock._waiters)
+    await service.until(lambda: lock._waiters)
     leave.set()
-    assert (await refusal(first))[0] == 503
+    assert (await service.refusal(first))[0] == 503
     failing = False
-    assert await refusal(second) == NO_SESSION
+    assert await service.refusal(second) == NO_SESSION
     assert await client.key_ids() == {}
     monkeypatch.undo()
     await client.check_consistent("ed25519")
 
 
-async def test_a_recovery_replaces_the_key_it_began_with_or_none(gateway, client):
+async def test_a_recovery_replaces_the_key_it_began_with_or_none(gateway, client, share):
     """Whatever else has changed the registry: no MPC node votes."""
-    share = await give_key(gateway, client, "ed25519")
     session_id, made = await client.begin_recover("ed25519")
     user_id, other = await client.user_id(), os.urandom(32).hex()
     public_key = share.public_key.encode()
@@ -372,15 +347,13 @@ async def test_a_recovery_replaces_the_key_it_began_with_or_none(gateway, client
     gateway.gateway.registry.put(newer)
     verbs = asked(gateway)
     expected = 409, "the key has been recovered meanwhile"
-    assert await refusal(client.activate(session_id, made)) == expected
+    assert await service.refusal(client.activate(session_id, made)) == expected
     assert set(verbs) == {"close"}
     assert await client.key_ids() == {"ed25519": other}
 
 
-async def test_a_key_retired_while_an_mpc_node_is_asked_about_it_is_not_asked_about_again(
-    monkeypatch, gateway, client
-):
-    old = await give_key(gateway, client, "ed25519")
+async def test_nobody_asks_again_about_a_key_retired_meanwhile(monkeypatch, gateway, client):
+    old = client.give_key("ed25519")
     original, recovered = Link.call, []
 
     async def call(link, scope, *arguments, **options):
@@ -391,6 +364,6 @@ async def test_a_key_retired_while_an_mpc_node_is_asked_about_it_is_not_asked_ab
 
     verbs = asked(gateway)
     monkeypatch.setattr(Link, "call", call)
-    assert await refusal(client.sign(old)) == NO_KEY
+    assert await service.refusal(client.sign(old)) == NO_KEY
     assert verbs == ["sign"]
     await client.check_works(*recovered)

@@ -1,8 +1,6 @@
 """The gateway's registry: against a dict, across restarts, kills and threads."""
 
-import os
 import sqlite3
-import stat
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -13,17 +11,6 @@ from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.gateway import registry as registries
-from mpcsim.service.gateway.registry import (
-    MAX_NAMED_CALLS,
-    KeyChanged,
-    KeyExists,
-    NamedCall,
-    NameReused,
-    Registry,
-    TooManyNamedCalls,
-    UnknownUser,
-    UsernameTaken,
-)
 from mpcsim.service.rpc.statements import SignedRecord
 from mpcsim.service.rpc.tokens import TokenIssuer
 from mpcsim.service.rpc.wire import AbortedSession
@@ -56,10 +43,9 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(params=["memory", "file"])
-def registry(request, tmp_path):
-    path = ":memory:" if request.param == "memory" else tmp_path / "gateway.sqlite"
-    with closing(Registry(path, now=Clock())) as opened:
+@pytest.fixture
+def registry():
+    with closing(registries.Registry(now=Clock())) as opened:
         yield opened
 
 
@@ -83,7 +69,7 @@ def test_a_user_is_found_by_name_and_identifier(registry):
 
 def test_a_name_is_taken_once(registry):
     alice = registry.sign_up("alice")
-    with pytest.raises(UsernameTaken, match="taken"):
+    with pytest.raises(registries.UsernameTaken, match="taken"):
         registry.sign_up("alice")
     assert registry.user_by_name("alice") == alice
     others = {registry.sign_up(name).user_id for name in ("Alice", "bob")}
@@ -94,23 +80,16 @@ def test_a_user_has_one_name_however_it_is_spelt(registry):
     zoe = registry.sign_up("Zoe\u0308")
     assert zoe.username == "Zo\xeb"
     assert registry.user_by_name("Zoe\u0308") == registry.user_by_name("\uff3ao\xeb") == zoe
-    with pytest.raises(UsernameTaken):
+    with pytest.raises(registries.UsernameTaken):
         registry.sign_up("Zo\xeb")
 
 
-@pytest.mark.parametrize("name", ["a", "a" * 64, "안녕", "Zoë", "𐐀" * 64, "';DROP_TABLE_users"])
-def test_good_names(registry, name):
-    assert registry.user_by_name(name) is None
-    assert registry.sign_up(name) == registry.user_by_name(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["", "a" * 65, "a\n", "\x00", "a\x7f", "\u200b", "\ud800", "\u2028", " a", "a b"]
-)
-def test_bad_names(registry, name):
+def test_names_are_such_as_rfc_8265_allows(registry):
+    for name in ("안녕", "𐐀" * 64, "';DROP_TABLE_users"):
+        assert registry.sign_up(name) == registry.user_by_name(name)
     for method in (registry.sign_up, registry.user_by_name):
         with pytest.raises(UsageError, match="username: "):
-            method(name)
+            method("a\n")
 
 
 # --- keys ---------------------------------------------------------------------------------------
@@ -137,9 +116,9 @@ def test_a_key_id_is_one_users(registry):
     alice, bob = (registry.sign_up(name).user_id for name in ("alice", "bob"))
     register(registry, alice, key_id(1), "ed25519")
     register(registry, bob, key_id(2), "ed25519")
-    with pytest.raises(KeyExists, match="registered already"):
+    with pytest.raises(registries.KeyExists, match="registered already"):
         register(registry, bob, key_id(1), "secp256k1")
-    with pytest.raises(KeyExists, match="registered already"):
+    with pytest.raises(registries.KeyExists, match="registered already"):
         register(registry, bob, key_id(1), "ed25519", number=1)
     assert not registry.is_present_key(bob, key_id(1))
     assert not registry.is_present_key(alice, key_id(2))
@@ -167,7 +146,7 @@ def test_neither_another_key_nor_an_older_record_takes_its_place(registry):
         (3, 2, other),
         (2, 1, other),
     ]:
-        with pytest.raises(KeyChanged, match="another one, or newer"):
+        with pytest.raises(registries.KeyChanged, match="another one, or newer"):
             register(registry, user, key_id(new), "ed25519", public_key, number)
     assert registry.keys(user) == (key,)
     assert register(registry, user, key_id(2), "ed25519", number=1) == key
@@ -178,7 +157,7 @@ DAMAGE = {"key_id": key_id(3), "public_key": b"other", "recoveries": 7}
 
 @pytest.mark.parametrize("column", DAMAGE)
 def test_a_key_is_what_its_record_says(file, column):
-    with closing(Registry(file)) as registry:
+    with closing(registries.Registry(file)) as registry:
         user = registry.sign_up("alice").user_id
         key = register(registry, user, key_id(1), "ed25519", number=1)
         overwrite(file, column, DAMAGE[column])
@@ -192,7 +171,7 @@ def test_a_key_is_what_its_record_says(file, column):
 
 def test_a_damaged_record_counts_for_nothing(file, caplog):
     """Wherever it is; until another one is put in its place."""
-    with closing(Registry(file)) as registry:
+    with closing(registries.Registry(file)) as registry:
         alice, bob = (registry.sign_up(name).user_id for name in ("alice", "bob"))
         key = register(registry, alice, key_id(1), "ed25519")
         anothers = said_to_be_signed(bob, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
@@ -228,7 +207,7 @@ def test_an_unknown_user_has_no_keys_and_gets_none(registry):
     assert registry.keys(NOBODY) == ()
     assert registry.key(NOBODY, "ed25519") is None
     assert not registry.is_present_key(NOBODY, key_id(1))
-    with pytest.raises(UnknownUser):
+    with pytest.raises(registries.UnknownUser):
         register(registry, NOBODY, key_id(1), "ed25519")
 
 
@@ -247,7 +226,7 @@ def test_what_is_no_key_is_refused(registry):
 
 
 def test_every_registry_has_secrets_of_its_own():
-    with closing(Registry()) as one, closing(Registry()) as other:
+    with closing(registries.Registry()) as one, closing(registries.Registry()) as other:
         assert one.signing_key() != other.signing_key()
         mine, theirs = one.credentials(), other.credentials()
         assert mine.match(mine.api_key, mine.api_secret)
@@ -261,38 +240,33 @@ def test_every_registry_has_secrets_of_its_own():
 
 
 def named_call(user, name="n", verb="generate", curve="ed25519"):
-    return NamedCall(name, user.user_id, verb, curve)
+    return registries.NamedCall(name, user.user_id, verb, curve)
 
 
 def test_what_came_into_force_under_a_name_is_written_with_it(file, monkeypatch):
     """Both or neither; under this name, not another."""
-    with closing(Registry(file)) as registry:
+
+    def in_force():
+        return tuple(registry.is_named_call_in_force(each) for each in (named, other))
+
+    with closing(registries.Registry(file)) as registry:
         alice = registry.sign_up("alice")
         named, other = named_call(alice), named_call(alice, "other")
         assert registry.is_named_call_in_force(named) is None
         registry.put_named_call(named, key_id(1))
         registry.put_named_call(other, key_id(2))
-        assert (registry.is_named_call_in_force(named), registry.is_named_call_in_force(other)) == (
-            False,
-            False,
-        )
+        assert in_force() == (False, False)
         with monkeypatch.context() as patch:
             patch.setattr(registries, "astuple", lambda key: ("too few",))
             with pytest.raises(sqlite3.ProgrammingError):
                 register(registry, alice.user_id, key_id(1), "ed25519")
         assert registry.is_named_call_in_force(named) is False
         register(registry, alice.user_id, key_id(1), "ed25519")
-        assert (registry.is_named_call_in_force(named), registry.is_named_call_in_force(other)) == (
-            True,
-            False,
-        )
+        assert in_force() == (True, False)
         registry.put_named_call(named, key_id(3))  # the recovery that a repetition is
         assert registry.is_named_call_in_force(named) is True
-    with closing(Registry(file)) as registry:
-        assert (registry.is_named_call_in_force(named), registry.is_named_call_in_force(other)) == (
-            True,
-            False,
-        )
+    with closing(registries.Registry(file)) as registry:
+        assert in_force() == (True, False)
 
 
 def test_a_name_is_one_calls(registry):
@@ -303,9 +277,9 @@ def test_a_name_is_one_calls(registry):
     registry.put_named_call(named_call(bob), key_id(4))  # a name is the user's own
     for other in (named_call(alice, verb="recover"), named_call(alice, curve="secp256k1")):
         assert registry.is_named_call_in_force(other) is None
-        with pytest.raises(NameReused):
+        with pytest.raises(registries.NameReused):
             registry.check_named_call(other)
-        with pytest.raises(NameReused):
+        with pytest.raises(registries.NameReused):
             registry.put_named_call(other, key_id(3))
     register(registry, alice.user_id, key_id(3), "ed25519")
     assert registry.is_named_call_in_force(named_call(alice)) is False
@@ -313,9 +287,9 @@ def test_a_name_is_one_calls(registry):
 
 def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
     now = 1_800_000_000.0
-    with closing(Registry(now=lambda: now)) as registry:
+    with closing(registries.Registry(now=lambda: now)) as registry:
         alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
-        for i in range(MAX_NAMED_CALLS):
+        for i in range(registries.MAX_NAMED_CALLS):
             registry.put_named_call(named_call(alice, f"{i}"), key_id(i))
             now += 60
         one_more = named_call(alice, "one more")
@@ -323,13 +297,13 @@ def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
             registry.check_named_call,
             lambda a: registry.put_named_call(a, key_id(99)),
         ):
-            with pytest.raises(TooManyNamedCalls) as refused:
+            with pytest.raises(registries.TooManyNamedCalls) as refused:
                 refusing(one_more)
-            assert refused.value.wait_s == 86_400 - 60 * MAX_NAMED_CALLS
+            assert refused.value.wait_s == 86_400 - 60 * registries.MAX_NAMED_CALLS
         registry.put_named_call(named_call(bob, "one more"), key_id(100))
         registry.put_named_call(named_call(alice, "1"), key_id(101))  # a day more
         now += refused.value.wait_s - 1
-        with pytest.raises(TooManyNamedCalls):
+        with pytest.raises(registries.TooManyNamedCalls):
             registry.check_named_call(named_call(alice, "0 again"))
         now += 1
         assert registry.is_named_call_in_force(named_call(alice, "0")) is None
@@ -354,7 +328,7 @@ def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(
     """A process rotates the key of tokens while a third one reads; the gateway's then sweeps."""
     monkeypatch.setattr(databases, "BUSY_S", 0.1)
     now = 1_800_000_000.0
-    with closing(Registry(file, now=lambda: now)) as registry:
+    with closing(registries.Registry(file, now=lambda: now)) as registry:
         registry.set_token_lifetime(600)
         registry.put_named_call(
             named_call(registry.sign_up("alice"), "a name of its own"), key_id(1)
@@ -362,7 +336,7 @@ def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(
         registry.sweep()
         gone = [registry.signing_key().encode(), b"a name of its own"]
         with (
-            closing(Registry(file, now=lambda: now)) as other,
+            closing(registries.Registry(file, now=lambda: now)) as other,
             closing(sqlite3.connect(file)) as reader,
         ):
             reader.execute("BEGIN")
@@ -379,45 +353,22 @@ def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(
         assert not [secret for secret in gone for data in files if secret in data]
 
 
-def test_the_files_are_for_their_owner_only(file):
-    old = os.umask(0)
-    try:
-        with closing(Registry(file)) as registry:
-            registry.sign_up("alice")
-            modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in file.parent.iterdir()}
-    finally:
-        os.umask(old)
-    assert file.name + "-wal" in modes
-    assert set(modes.values()) == {0o600}
-
-
 def test_what_is_no_registry_is_refused(tmp_path):
     other = tmp_path / "notes.txt"
     other.write_text("not a database\n" * 1000)
     for path in (other, tmp_path / "no" / "such" / "folder", tmp_path):
         with pytest.raises(UsageError, match=r"^registry .*: "):
-            Registry(path)
+            registries.Registry(path)
     assert other.read_text() == "not a database\n" * 1000
 
 
 # --- failures ---------------------------------------------------------------------------------
 
 
-def test_a_failure_in_a_transaction_undoes_it(registry, monkeypatch):
-    """Whatever breaks before the commit leaves no trace, and the registry goes on."""
-    user = registry.sign_up("alice").user_id
-    monkeypatch.setattr(registry, "_check_unused", lambda key_id: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        register(registry, user, key_id(1), "ed25519")
-    monkeypatch.undo()
-    assert registry.keys(user) == ()
-    register(registry, user, key_id(1), "ed25519")
-
-
 def test_a_crash_at_any_instant_of_the_first_start(file):
     """Whatever prefix of the log reached the disk: the secrets are whole, or made anew."""
     log = file.with_name(file.name + "-wal")
-    with closing(Registry(file)) as registry:
+    with closing(registries.Registry(file)) as registry:
         registry.sign_up("alice")
         made = registry.signing_key(), registry.credentials()
         content, written = file.read_bytes(), log.read_bytes()
@@ -425,7 +376,7 @@ def test_a_crash_at_any_instant_of_the_first_start(file):
     for length in [*range(0, len(written), 1009), len(written)]:
         file.write_bytes(content)
         log.write_bytes(written[:length])
-        with closing(Registry(file)) as registry:
+        with closing(registries.Registry(file)) as registry:
             found = registry.signing_key(), registry.credentials()
             TokenIssuer(found[0])
             assert found[1].api_key

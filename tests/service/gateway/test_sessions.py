@@ -11,25 +11,12 @@ import pytest
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES
 from mpcsim.protocols import reshare
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
-from mpcsim.service.errors import Refused
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
-from tests.helpers.gateway import (
-    CURVES,
-    MESSAGE,
-    NO_PROOF,
-    Client,
-    Failed,
-    check_signature,
-    feed,
-    give_key,
-    sends,
-    shares_of,
-    until,
-)
+from tests.helpers.gateway import MESSAGE, NO_PROOF, Client, Failed, refusal, shares_of, until
 from tests.helpers.key_records import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"
@@ -62,61 +49,41 @@ def nothing_open(gateway):
     )
 
 
-async def begun(client, share, signer=2):
-    """A signing session that waits for the client's second request; what it is to say."""
-    party, request = client.begin_sign(share, signer=signer)
-    mail = wire.SignReply.from_bytes(await client.ask("sign", request)).messages
-    return party, sends(feed(party, mail))
-
-
-async def finished(client, share, party, messages):
-    """The rest of a signing session."""
-    feed(party, await client.exchange(party.session_id, messages))
-    check_signature(share, MESSAGE, party.outcome.result)
-
-
-async def refusal(work):
-    """Status and text that the gateway refuses a request with, over HTTP or not."""
-    with pytest.raises((Failed, Refused)) as refused:
-        await work
-    error = refused.value
-    return error.status, error.error if isinstance(error, Failed) else str(error)
+@pytest.fixture
+def gateway(gateway):
+    """After which nothing is open, whatever the test did."""
+    yield gateway
+    assert nothing_open(gateway)
 
 
 # ---------------------------------------------------------------------- one at a time
 
 
-async def test_a_second_signing_session_is_refused_and_the_first_unharmed(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    party, messages = await begun(client, share)
+async def test_a_second_signature_is_refused_and_the_first_unharmed(gateway, client, ec_share):
+    party, messages = await client.begun(ec_share)
     for _ in range(3):
-        assert await refusal(client.sign(share)) == (409, SIGNING)
-    await client.sign(share, signer=3)  # the other MPC node is free
-    await finished(client, share, party, messages)
-    await client.sign(share)
-    assert nothing_open(gateway)
+        assert await refusal(client.sign(ec_share)) == (409, SIGNING)
+    await client.sign(ec_share, signer=3)  # the other MPC node is free
+    await client.finished(ec_share, party, messages)
+    await client.sign(ec_share)
 
 
 @pytest.mark.options(queue=1)
-async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    party, messages = await begun(client, share)
-    second = asyncio.create_task(client.sign(share))
-    await until(lambda: signing_line(gateway, share))
-    assert await refusal(client.sign(share)) == (409, SIGNING)
+async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, client, ec_share):
+    party, messages = await client.begun(ec_share)
+    second = asyncio.create_task(client.sign(ec_share))
+    await until(lambda: signing_line(gateway, ec_share))
+    assert await refusal(client.sign(ec_share)) == (409, SIGNING)
     assert not second.done()
-    await finished(client, share, party, messages)
+    await client.finished(ec_share, party, messages)
     await second
-    assert nothing_open(gateway)
 
 
 # ---------------------------------------------------------------------- lost clients
 
 
-@pytest.mark.parametrize("curve", CURVES)
 @pytest.mark.options(lease_s=20.0)
-async def test_the_session_of_a_lost_client_expires(curve, clock, gateway, client):
-    share = await give_key(gateway, client, curve)
+async def test_the_session_of_a_lost_client_expires(curve, clock, gateway, client, share):
     session_id = os.urandom(32)
     _, request = client.begin_sign(share)
     lost = wire.Sign(session_id, share.record.epoch, 2, MESSAGE, (), (), NO_PROOF)
@@ -126,26 +93,23 @@ async def test_the_session_of_a_lost_client_expires(curve, clock, gateway, clien
     clock.now += 0.1
     await client.sign(share)
     assert await refusal(client.exchange(session_id, ())) == (410, GONE)
-    assert nothing_open(gateway)
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-async def test_a_key_signs_again_after_the_lease_of_a_silent_caller(signer, clock, gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    party, messages = await begun(client, share, signer)
+async def test_a_key_signs_after_a_silent_callers_lease(signer, clock, gateway, client, ec_share):
+    party, messages = await client.begun(ec_share, signer)
     clock.now += LEASE_S - 1.5
     with pytest.raises(Failed) as failed:
-        await client.sign(share, signer=signer)
+        await client.sign(ec_share, signer=signer)
     assert (failed.value.status, failed.value.error) == (409, SIGNING)
     assert failed.value.response.headers["Retry-After"] == "2"
     clock.now += 1.5
-    await client.sign(share, signer=signer)
-    assert await refusal(finished(client, share, party, messages)) == (410, GONE)
-    assert nothing_open(gateway)
+    await client.sign(ec_share, signer=signer)
+    assert await refusal(client.finished(ec_share, party, messages)) == (410, GONE)
 
 
 async def test_who_is_not_silent_keeps_the_place(clock, gateway, client):
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     session_id, share = await client.begin_recover("ed25519")
     for _ in range(4):  # the caller is heard of all the time
         clock.now += LEASE_S - 1
@@ -153,11 +117,9 @@ async def test_who_is_not_silent_keeps_the_place(clock, gateway, client):
         assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
     await client.activate(session_id, share)
     await client.check_works(share)
-    assert nothing_open(gateway)
 
 
-async def test_who_is_being_served_is_not_silent(clock, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_who_is_being_served_is_not_silent(clock, gateway, client, share):
     gateway.network.change(faults=[delay(200)])
     signing = asyncio.create_task(client.sign(share))
     await until(lambda: gateway.gateway.sessions._sessions)
@@ -166,32 +128,25 @@ async def test_who_is_being_served_is_not_silent(clock, gateway, client):
     await signing
 
 
-async def test_a_silent_caller_is_left_in_peace_while_nobody_wants_the_place(
-    clock, gateway, client
-):
-    share = await give_key(gateway, client, "secp256k1")
-    party, messages = await begun(client, share)
+async def test_a_silent_caller_stays_while_nobody_wants_the_place(clock, gateway, client, ec_share):
+    party, messages = await client.begun(ec_share)
     clock.now += 2 * LEASE_S
-    await finished(client, share, party, messages)
+    await client.finished(ec_share, party, messages)
 
 
 @pytest.mark.options(queue=3)
-async def test_who_waits_in_line_gets_the_place_of_a_silent_caller(clock, gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    await begun(client, share)
+async def test_who_waits_in_line_gets_a_silent_callers_place(clock, gateway, client, ec_share):
+    await client.begun(ec_share)
     clock.now += LEASE_S - 0.1
-    waiting = [asyncio.create_task(client.sign(share)) for _ in range(3)]
-    await until(lambda: signing_line(gateway, share))
+    waiting = [asyncio.create_task(client.sign(ec_share)) for _ in range(3)]
+    await until(lambda: signing_line(gateway, ec_share))
     clock.now += 0.2
     async with asyncio.timeout(10):
         await asyncio.gather(*waiting)
-    assert nothing_open(gateway)
 
 
 @pytest.mark.options(queue=2, lease_s=0.5)
-async def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_than_others(
-    gateway, client
-):
+async def test_who_comes_while_a_silent_session_ends_waits_no_longer(gateway, client, ec_share):
     """The one before in the line is lost as well."""
 
     def far(call):
@@ -201,25 +156,22 @@ async def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_tha
 
         return slow
 
-    share = await give_key(gateway, client, "secp256k1")
     for link in gateway.links.values():
         link.call = far(link.call)
-    requests = [client.begin_sign(share)[1] for _ in range(3)]
+    requests = [client.begin_sign(ec_share)[1] for _ in range(3)]
     await client.ask("sign", requests[0])
     first = asyncio.create_task(client.ask("sign", requests[1]))
-    await until(lambda: signing_line(gateway, share))
+    await until(lambda: signing_line(gateway, ec_share))
     await until(lambda: not gateway.gateway.sessions._sessions)
     assert gateway.gateway.sessions._signing._waiters  # the turn is not free yet
     async with asyncio.timeout(8):
         await client.ask("sign", requests[2])
     await first
+    await client.recover("secp256k1")  # and nobody is silent any more
 
 
-async def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_closed_there(
-    clock, gateway, client
-):
+async def test_a_session_heard_of_after_it_was_called_off_is_closed(clock, gateway, client, share):
     """It took longer on its way than the word that it was off."""
-    share = await give_key(gateway, client, "ed25519")
     arrived, go = asyncio.Event(), asyncio.Event()
     original = Link.call
 
@@ -243,12 +195,9 @@ async def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_cl
 
 
 @pytest.mark.parametrize("struck_out_by", ["time", "a suspension"])
-async def test_what_an_mpc_node_says_of_a_session_that_is_off_is_not_heard(
-    struck_out_by, clock, gateway, client
-):
+async def test_a_session_that_is_off_is_not_heard(struck_out_by, clock, gateway, client, ec_share):
     """It has kept its answer back until another session had the key's turn: a client that hears of
     both could be asked twice what only one answer may show."""
-    share = await give_key(gateway, client, "secp256k1")
     answered, go = asyncio.Event(), asyncio.Event()
     original = Link.call
 
@@ -261,22 +210,21 @@ async def test_what_an_mpc_node_says_of_a_session_that_is_off_is_not_heard(
 
     for link in gateway.links.values():
         link.call = partial(call, link)
-    signing = asyncio.create_task(client.sign(share))
+    signing = asyncio.create_task(client.sign(ec_share))
     await answered.wait()
     sessions = gateway.gateway.sessions
     if struck_out_by == "time":
         clock.now += 60
         await sessions._expire()
     else:
-        await sessions.cancel(sessions.of_key(share.record.epoch.hex()))
+        await sessions.cancel(sessions.of_key(ec_share.record.epoch.hex()))
     go.set()
     assert await refusal(signing) == (410, GONE)
     assert client.requests[-1] == "sign", "it has heard nothing"
-    assert nothing_open(gateway)
 
 
 async def test_a_client_that_says_it_gives_up_leaves_nothing_behind(gateway, client):
-    await give_key(gateway, client, "ed25519")
+    client.give_key("ed25519")
     session_id, _ = await client.begin_recover("ed25519")  # both MPC nodes are prepared
     number = reshare.RESHARE.number
     notices = [
@@ -297,7 +245,6 @@ async def test_one_making_for_a_user_and_curve(gateway, client):
     for begun in (first, other):
         await client.activate(*begun)
         await client.check_works(begun[1])
-    assert nothing_open(gateway)
 
 
 # ---------------------------------------------------------------------- two clients make a key
@@ -312,7 +259,6 @@ async def test_a_generation_whose_place_was_taken_does_not_come_into_force(clock
     assert await refusal(client.activate(*late)) == (410, GONE)
     await client.check_works(begun[1])
     await client.check_retired(late[1])
-    assert nothing_open(gateway)
 
 
 async def test_who_is_not_signed_up_makes_no_key(gateway, client):
@@ -320,7 +266,6 @@ async def test_who_is_not_signed_up_makes_no_key(gateway, client):
     client.token = gateway.issuer.issue_access("0" * 32, "alice", 60)
     assert await refusal(client.begin_generate("ed25519")) == (404, "no such user")
     assert not any(shares_of(gateway).values())
-    assert nothing_open(gateway)
 
 
 async def test_a_key_that_is_registered_meanwhile_is_not_replaced_by_a_generation(gateway, client):
@@ -331,7 +276,6 @@ async def test_a_key_that_is_registered_meanwhile_is_not_replaced_by_a_generatio
     registry.put(said_to_be_signed(await client.user_id(), key_id, "ed25519", public_key))
     assert await refusal(client.activate(session_id, share)) == (409, EXISTS)
     assert await client.key_ids() == {"ed25519": key_id}
-    assert nothing_open(gateway)
 
 
 async def test_one_activation_twice_at_once_counts_once(gateway, client):
@@ -341,12 +285,10 @@ async def test_one_activation_twice_at_once_counts_once(gateway, client):
     )
     assert [type(b) for b in both].count(Failed) == 1
     await client.check_works(begun[1])
-    assert nothing_open(gateway)
 
 
-async def test_a_recovery_ends_the_signing_sessions_of_the_key_before(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    party, messages = await begun(client, share)
+async def test_a_recovery_ends_the_signing_sessions_of_the_key_before(gateway, client, ec_share):
+    party, messages = await client.begun(ec_share)
     await client.recover("secp256k1")
     assert nothing_open(gateway)
     assert await refusal(client.exchange(party.session_id, messages)) == (410, GONE)
@@ -356,34 +298,33 @@ async def test_a_recovery_ends_the_signing_sessions_of_the_key_before(gateway, c
 
 
 @pytest.mark.parametrize("down", MPC_NODES)
-async def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down, gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    await give_key(gateway, client, "ed25519")
-    party, messages = await begun(client, share, down)
+async def test_a_node_out_of_reach_is_named_and_leaves_no_lock(down, gateway, client, ec_share):
+    client.give_key("ed25519")
+    party, messages = await client.begun(ec_share, down)
     gateway.links[down].down = True
     response = await client.post("exchange", wire.Exchange(party.session_id, messages))
     assert response.status_code == 503
     error = f"the {ROLES[down]}'s MPC node cannot be reached"
     assert response.json() == {"error": error, "party": down}
     making = (client.recover("ed25519"), Client.of(gateway, "bob").generate("ed25519"))
-    for refused in (client.sign(share, signer=down), *making):
+    for refused in (client.sign(ec_share, signer=down), *making):
         assert (await refusal(refused))[0] == 503
     gateway.links[down].down = False
     assert gateway.links[down].node.sessions == 1, "it could not be told"
-    await client.sign(share, signer=down)
+    await client.sign(ec_share, signer=down)
     await client.recover("ed25519")
-    assert nothing_open(gateway)
 
 
-async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(clock, gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    party, messages = await begun(client, share)
+async def test_what_was_not_told_is_forgotten_once_it_is_over(clock, gateway, client, ec_share):
+    party, messages = await client.begun(ec_share)
     gateway.links[2].down = True
     assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
     assert gateway.gateway.sessions._close_later
     clock.now += 1000
-    await client.sign(share, signer=3)
+    await client.sign(ec_share, signer=3)
     assert not gateway.gateway.sessions._close_later
+    gateway.links[2].down = False
+    await client.sign(ec_share)
 
 
 # ---------------------------------------------------------------------- requests that are cancelled
@@ -393,15 +334,13 @@ async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(clock, g
     "call", [f"{verb} {nth}" for verb in ("vote", "activate") for nth in (1, 2)]
 )
 @pytest.mark.parametrize("kind", ["generate", "recover"])
-async def test_an_activation_is_carried_out_though_the_caller_is_gone(
-    monkeypatch, call, kind, gateway, client
-):
+async def test_an_activation_outlives_its_caller(monkeypatch, call, kind, gateway, client):
     """Cancelled while the MPC nodes vote, or are told of it: it is done all the same."""
 
     verb, nth = call.split()
     calls = []
 
-    old = await give_key(gateway, client, "ed25519") if kind == "recover" else None
+    old = client.give_key("ed25519") if kind == "recover" else None
     begin = client.begin_recover if old else client.begin_generate
     session_id, share = await begin("ed25519")
     original = Link.call
@@ -448,8 +387,7 @@ async def test_nobody_decides_while_the_registry_is_written(monkeypatch, client)
     await client.check_works(share)
 
 
-async def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch, gateway, client, share):
     original = Link.call
 
     async def cancelling(link, scope, *arguments, **options):
@@ -465,11 +403,9 @@ async def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch, gateway, 
     monkeypatch.undo()
     await until(lambda: nothing_open(gateway))
     await client.check_works(share)
-    assert nothing_open(gateway)
 
 
-async def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path, gateway, client, share):
     entered, leave = threading.Event(), threading.Event()
 
     def hold():

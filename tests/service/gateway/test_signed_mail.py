@@ -1,6 +1,5 @@
 """A gateway that meddles with what the MPC nodes say before there are secrets to seal it with."""
 
-import asyncio
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -100,77 +99,64 @@ def corrupt(house, forge, victim, *, instead):
     return cheat
 
 
-def run(work):
-    async def whole():
-        with closing(open_gateway()) as gateway:
-            async with House(gateway) as house:
-                await work(house)
-
-    asyncio.run(whole())
+@pytest.fixture
+def house(gateway):
+    return House(gateway)
 
 
 @pytest.mark.parametrize(("forge", "victim"), fast_few(product(FORGED, HOLDERS), 7))
-def test_forged_messages_are_noise(forge, victim):
+async def test_forged_messages_are_noise(forge, victim, house):
     """The genuine ones come after them, and count."""
 
-    async def work(house):
-        cheat = corrupt(house, forge, victim, instead=False)
-        record = await house.generate("ed25519", "somebody-else")  # something to replay
-        for name in ("alice", "bob"):
-            record = await house.generate("ed25519", name)
-            await house.sign(record, name=name)
-            await house.sign(await house.recover("ed25519", name), name=name)
-        # What goes to the client passes last.
-        assert cheat.forged or (forge is readdressed and victim != CLIENT)
-
-    run(work)
+    cheat = corrupt(house, forge, victim, instead=False)
+    record = await house.generate("ed25519", "somebody-else")  # something to replay
+    for name in ("alice", "bob"):
+        record = await house.generate("ed25519", name)
+        await house.sign(record, name=name)
+        await house.sign(await house.recover("ed25519", name), name=name)
+    # What goes to the client passes last.
+    assert cheat.forged or (forge is readdressed and victim != CLIENT)
 
 
-@pytest.mark.parametrize(
-    ("curve", "forge", "victim"),
-    [
-        *fast_few(product(["ed25519"], FORGED[:4], HOLDERS), 5),
-        *fast_few(product(["secp256k1"], FORGED[:4], HOLDERS), 1),
-    ],
-)
-def test_who_gets_forged_messages_alone_waits_and_blames_nobody(forge, victim, curve):
-    async def work(house):
-        cheat = corrupt(house, forge, victim, instead=True)
-        with pytest.raises(SessionStuck, match=r"ended in round \d \(\w+\) without a message"):
-            await house.generate(curve)
-        assert cheat.forged
-        await settled(house)
-        assert not any(shares_of(house.gateway).values())
-        del house.gateway.network.apply_faults
-        await house.sign(await house.generate(curve))
+FORGERIES = [
+    *fast_few(product(["ed25519"], FORGED[:4], HOLDERS), 5),
+    *fast_few(product(["secp256k1"], FORGED[:4], HOLDERS), 1),
+]
 
-    run(work)
+
+@pytest.mark.parametrize(("curve", "forge", "victim"), FORGERIES)
+async def test_who_gets_forged_messages_alone_waits_and_blames_nobody(forge, victim, curve, house):
+    cheat = corrupt(house, forge, victim, instead=True)
+    with pytest.raises(SessionStuck, match=r"ended in round \d \(\w+\) without a message"):
+        await house.generate(curve)
+    assert cheat.forged
+    await settled(house)
+    assert not any(shares_of(house.gateway).values())
+    del house.gateway.network.apply_faults
+    await house.sign(await house.generate(curve))
 
 
 # ---------------------------------------------------------------------- MPC nodes of its own
 
 
-def test_a_gateway_that_plays_both_mpc_nodes_gets_nothing_where_they_are_known():
-    async def work(house):
-        known = {i: hello.identity for i, hello in hellos(house.gateway).items()}
-        with closing(open_gateway()) as own:
-            asked = House(own, identities=known)
-            with pytest.raises(UntrustedNode):
-                await asked.generate("ed25519")
+async def test_a_gateway_that_plays_both_mpc_nodes_gets_nothing_where_they_are_known(house):
+    known = {i: hello.identity for i, hello in hellos(house.gateway).items()}
+    with closing(open_gateway()) as own:
+        asked = House(own, identities=known)
+        with pytest.raises(UntrustedNode):
+            await asked.generate("ed25519")
 
-            async def with_the_right_faces(name, go_on):
-                if name != "nodes":
-                    return await go_on()
-                return await house.transport.request("GET", "/mpc/v1/nodes", token=None)
+        async def with_the_right_faces(name, go_on):
+            if name != "nodes":
+                return await go_on()
+            return await house.transport.request("GET", "/mpc/v1/nodes", token=None)
 
-            asked.transport.hook = with_the_right_faces
-            with pytest.raises(SessionStuck):
-                await asked.generate("ed25519")
-            await settled(asked)
-            assert not any(shares_of(own).values())
-            assert "activate" not in asked.transport.seen
-
-    run(work)
+        asked.transport.hook = with_the_right_faces
+        with pytest.raises(SessionStuck):
+            await asked.generate("ed25519")
+        await settled(asked)
+        assert not any(shares_of(own).values())
+        assert "activate" not in asked.transport.seen
 
 
 # ---------------------------------------------------------------------- the signature itself

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice
-from typing import Any
 from unittest.mock import Mock
 
 import httpx
@@ -21,16 +16,10 @@ from mpcsim.service.gateway.api.openapi import openapi_document
 from mpcsim.service.gateway.api.smart_accounts import PREFIX, over_rpc
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.smart_account import setup
-from mpcsim.service.smart_account.api.http import AT_A_TIME_OF_USER, REQUESTS_OF_USER
-from mpcsim.service.smart_account.client.client import (
-    HttpTransport,
-    RequestRefused,
-    SmartAccountClient,
-)
+from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import ChainTimeout
 from mpcsim.service.smart_account.operation.fields import UNPRICED
-from mpcsim.service.smart_account.service import SmartAccountService
 from mpcsim.service.vault import Argon2Cost
 from node.local import LocalService
 from tests.helpers.anvil import ANVIL_KEY, anvil
@@ -43,7 +32,7 @@ RECIPIENT = "0x000000000000000000000000000000000000bEEF"
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[LocalService]:
+def service():
     with LocalService(cost=Argon2Cost(1, 8)) as opened:
         yield opened
 
@@ -51,7 +40,7 @@ def service() -> Iterator[LocalService]:
 DOCUMENTED = Documented(openapi_document("", []))
 
 
-def as_documented(answer: httpx.Response) -> None:
+def as_documented(answer):
     """Whatever the flow is answered is as the gateway's own document says."""
     answer.read()
     DOCUMENTED.check(answer)
@@ -60,17 +49,17 @@ def as_documented(answer: httpx.Response) -> None:
 class Owner:
     """A user with a key, who signs through the node."""
 
-    def __init__(self, service: LocalService, name: str) -> None:
+    def __init__(self, service, name):
         self.node = service.user(name)
         gateway = service.gateway_user(name)
         gateway.event_hooks["response"].append(as_documented)
         self.flow = SmartAccountClient(HttpTransport(gateway))
         body = {"curve": CURVE, "password": "correct horse"}
-        self.share: dict[str, str] = self.node.post("/v3/wallet/generate", json=body).json()
-        wallets: list[Any] = self.node.get("/v3/wallet").json()["wallets"]
+        self.share = self.node.post("/v3/wallet/generate", json=body).json()
+        wallets = self.node.get("/v3/wallet").json()["wallets"]
         self.address = wallets[0]["address"]["evm"]
 
-    def sign(self, message_hash: bytes) -> bytes:
+    def sign(self, message_hash):
         body = {**self.share, "message": message_hash.hex()}
         answer = self.node.post("/v3/wallet/sign", json=body)
         assert answer.status_code == 200, answer.text
@@ -92,24 +81,6 @@ def test_operations_of_a_shared_key(service):
     assert len(DOCUMENTED.seen) >= 6
 
 
-def test_somebody_elses_signature_is_refused_by_the_contract(service):
-    bob, mallory = Owner(service, "bob"), Owner(service, "mallory")
-    flow = bob.flow.begin(bob.address, to=RECIPIENT, value=0, sponsored=True)
-    with pytest.raises(RequestRefused, match="AA24"):
-        bob.flow.run(flow, mallory.sign)
-
-
-def test_a_token_is_needed(service):
-    info = f"/core/evm/v2/erc4337/{RECIPIENT}/info"
-    client = service.gateway_user("alice")
-    assert client.get(info).status_code == 200
-    answer = client.get(info, headers={"Authorization": "Bearer nonsense"})
-    assert (answer.status_code, answer.json()["code"]) == (401, 756)
-    answer = client.get("/core/evm/v2/erc4337/0x12/info")
-    assert answer.status_code == 400
-    assert set(answer.json()) == {"error"}
-
-
 def test_a_chain_that_cannot_be_reached():
     nobody = over_rpc("http://127.0.0.1:9", "0x" + "11" * 32)
     with LocalService(smart_accounts=nobody, clock="real") as service:
@@ -128,14 +99,14 @@ def test_a_bundlers_key_that_is_none(key):
 
 
 @contextmanager
-def on_node(url: str) -> Iterator[LocalService]:
+def on_node(url):
     """A service whose chain is that node's."""
     chain = over_rpc(url, ANVIL_KEY.hex())
     with LocalService(smart_accounts=chain, clock="real") as service:
         yield service
 
 
-def ask(client: httpx.Client, endpoint: Endpoint, **request: Any) -> httpx.Response:
+def ask(client, endpoint, **request):
     body = request if endpoint.method == "POST" else None
     return client.request(endpoint.method, endpoint.path.format(**request), json=body)
 
@@ -143,15 +114,15 @@ def ask(client: httpx.Client, endpoint: Endpoint, **request: Any) -> httpx.Respo
 class Payer:
     """An owner with a whole key: who signs does not matter here."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._key = setup.account(SeededRng("payer").bytes(32))
         self.address = self._key.address
 
-    def sign(self, message_hash: bytes) -> bytes:
+    def sign(self, message_hash):
         return bytes(self._key.unsafe_sign_hash(message_hash).signature)
 
 
-def operation(client: httpx.Client, chain_id: int = 31337) -> dict[str, Any]:
+def operation(client, chain_id=31337):
     """A whole sponsored operation; its receipt."""
     flow_client, owner = SmartAccountClient(HttpTransport(client), chain_id=chain_id), Payer()
     flow = flow_client.begin(owner.address, to=RECIPIENT, sponsored=True)
@@ -169,7 +140,7 @@ def test_a_chain_that_lost_its_contracts_gets_them_again(first):
             flow_client.step(flow, owner.sign)
         fields, of_owner = flow._body(), {"address": owner.address}
         unpriced = {name: fields[name] for name in UNPRICED}
-        requests: dict[Endpoint, dict[str, Any]] = {
+        requests = {
             Endpoint.ADDRESS: of_owner,
             Endpoint.INFO: of_owner,
             Endpoint.NONCE: of_owner,
@@ -206,79 +177,10 @@ def test_a_node_that_comes_back_as_another_chain():
             assert operation(client, chain_id=4242)["nonce"] == "0x0"
 
 
-# ---------------------------------------------------------------------- a chain that is slow
-
-
-class Door:
-    """A proxy before a node; while it is shut, requests wait."""
-
-    def __init__(self, node: str) -> None:
-        self.opened = threading.Event()
-        self.opened.set()
-        self.waiting = threading.Semaphore(0)
-        self._node = httpx.Client()
-        door = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                if not door.opened.is_set():
-                    door.waiting.release()
-                    door.opened.wait(60)
-                json = {"content-type": "application/json"}
-                answer = door._node.post(node, content=body, headers=json)
-                self.send_response(answer.status_code)
-                self.send_header("content-length", str(len(answer.content)))
-                self.end_headers()
-                self.wfile.write(answer.content)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Door:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.opened.set()
-        self._server.shutdown()
-        self._thread.join(10)
-        self._server.server_close()
-        self._node.close()
-
-
-@pytest.mark.soak
-def test_a_users_queries_wait_for_each_other_and_for_nobody_elses():
-    with anvil() as node, Door(node) as door, on_node(door.url) as service:
-        users = [service.gateway_user(name) for name in ("alice", "bob")]
-        assert ask(users[0], Endpoint.NONCE, address=RECIPIENT).status_code == 200
-        door.opened.clear()
-        with ThreadPoolExecutor(2 * (REQUESTS_OF_USER + 1)) as pool:
-            asked = [
-                pool.submit(ask, user, Endpoint.NONCE, address=RECIPIENT)
-                for user in users
-                for _ in range(REQUESTS_OF_USER + 1)
-            ]
-            at_once = sum(door.waiting.acquire(timeout=2) for _ in range(2 * AT_A_TIME_OF_USER + 1))
-            refused = [each.result() for each in islice(as_completed(asked), len(users))]
-            door.opened.set()
-        assert at_once == 2 * AT_A_TIME_OF_USER
-        assert {answer.status_code for answer in refused} == {429}
-        assert refused[0].headers["Retry-After"] == "1"
-        statuses = Counter(answer.result().status_code for answer in asked)
-        assert statuses == {200: 2 * REQUESTS_OF_USER, 429: 2}
-
-
 def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
     tried, failing = threading.Semaphore(0), threading.Event()
 
-    def make() -> SmartAccountService:
+    def make():
         tried.release()
         failing.wait(60)
         raise ChainTimeout("the chain's node did not answer eth_chainId: ReadTimeout")
@@ -288,12 +190,12 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
         accounts = service.gateway.smart_accounts
         current, came = accounts._current_attempt, threading.Semaphore(0)
 
-        def noted() -> Any:  # says who waits for the service that is being made
+        def noted():  # says who waits for the service that is being made
             found = current()
             came.release()
             return found
 
-        accounts._current_attempt = noted  # type: ignore[method-assign]
+        accounts._current_attempt = noted
         (mount,) = (
             each.app for each in service.gateway.app.routes if getattr(each, "path", "") == MOUNTED
         )

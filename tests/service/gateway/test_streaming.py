@@ -22,17 +22,7 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import AsgiTransport, ConnectionLost, HttpTransport
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
-from tests.helpers.gateway import (
-    MESSAGE,
-    Client,
-    Failed,
-    check_signature,
-    feed,
-    give_key,
-    open_with,
-    proof,
-    sends,
-)
+from tests.helpers import gateway as service
 from tests.node.harness import PLACES, running
 
 pytestmark = pytest.mark.options(forwarding="stream")
@@ -49,29 +39,26 @@ def letter(size, sender=CLIENT, receiver=OPERATOR):
 
 LARGEST = wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(1 << 10))
 BODIES = [
-    (ExchangeValidator(lambda envelope: None), wire.Exchange(SID, (letter(1000), letter(0))), None),
-    (
-        ExchangeValidator(lambda envelope: None),
-        wire.Exchange(SID, (letter(0), letter(7)) * 32),
-        None,
-    ),
-    (AnswerValidator(lambda envelope: None, 32), wire.Answer(1, None, ()), ()),
-    (AnswerValidator(lambda envelope: None, 32), wire.Answer(0, b"r", (letter(1),), SID, b""), 1),
-    (AnswerValidator(lambda envelope: None, 32), LARGEST, 1),
+    wire.Exchange(SID, (letter(1000), letter(0))),
+    wire.Exchange(SID, (letter(0), letter(7)) * 32),
+    wire.Answer(1, None, ()),
+    wire.Answer(0, b"r", (letter(1),), SID, b""),
+    LARGEST,
 ]
 
 
 @pytest.mark.parametrize("step", [1, 7, 10_000])
-@pytest.mark.parametrize("case", range(len(BODIES)))
-def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(case, step):
-    validator, body, mail = BODIES[case]
-    validator = type(validator)(lambda envelope: None, *([32] if mail is not None else []))
-    data = body.to_bytes()
-    passed = b""
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
+def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(body, step):
+    """Of an answer, its messages as a batch of their own."""
+    expected = data = body.to_bytes()
+    validator, passed = ExchangeValidator(lambda envelope: None), b""
+    if isinstance(body, wire.Answer):
+        validator = AnswerValidator(lambda envelope: None, 32)
+        expected = wire.MessageBatch(body.messages).to_bytes()
     for start in range(0, len(data), step):
         assert not validator.done
         passed += validator.feed(data[start : start + step])
-    expected = data if mail is None else wire.MessageBatch(body.messages).to_bytes()
     assert validator.done
     if body.messages:
         assert passed == expected[:-1]
@@ -91,28 +78,28 @@ def test_nothing_of_an_envelope_goes_on_before_its_header_is_checked():
     assert passed == data[: 32 + 2 + 4 + len(letter(50))]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        SID + b"\0\x41",
-        SID + b"\0\1" + (39).to_bytes(4, "big"),
-        SID + b"\0\1\xff\xff\xff\xff",
-        wire.Exchange(SID, (letter(3),)).to_bytes() + b"\0",
-    ],
-)
+NO_EXCHANGE = [
+    SID + b"\0\x41",
+    SID + b"\0\1" + (39).to_bytes(4, "big"),
+    SID + b"\0\1\xff\xff\xff\xff",
+    wire.Exchange(SID, (letter(3),)).to_bytes() + b"\0",
+]
+
+
+@pytest.mark.parametrize("data", NO_EXCHANGE)
 def test_what_is_no_exchange_is_refused(data):
     with pytest.raises(InvalidEncoding):
         ExchangeValidator(lambda envelope: None).feed(data)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        *(b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0", b"\1\0\0\x21"),
-        b"\1\1" + (wire.MAX_RECORD_BYTES + 1).to_bytes(4),
-        b"\1\0\0\0\0\1" + (wire.MAX_HALF_BYTES + 1).to_bytes(4),
-    ],
-)
+NO_ANSWER = [
+    *(b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0", b"\1\0\0\x21"),
+    b"\1\1" + (wire.MAX_RECORD_BYTES + 1).to_bytes(4),
+    b"\1\0\0\0\0\1" + (wire.MAX_HALF_BYTES + 1).to_bytes(4),
+]
+
+
+@pytest.mark.parametrize("data", NO_ANSWER)
 def test_what_is_no_answer_is_refused(data):
     with pytest.raises(InvalidEncoding):
         AnswerValidator(lambda envelope: None, 32).feed(data)
@@ -168,7 +155,7 @@ class Signing:
 
     def finish(self, mail):
         """The client has what completes the signature."""
-        feed(self.party, wire.MessageBatch.from_bytes(mail).messages)
+        service.feed(self.party, wire.MessageBatch.from_bytes(mail).messages)
         assert isinstance(self.party.outcome, Done)
 
 
@@ -176,14 +163,12 @@ class Signing:
 @asynccontextmanager
 async def signing(gateway, client):
     """A signing session; afterwards the key is free, and of use."""
-    share = await give_key(gateway, client, "secp256k1")
+    share = client.give_key("secp256k1")
     port = gateway.links[OPERATOR].port = Watched(gateway.links[OPERATOR].node)
-    party, begun = client.begin_sign(share)
-    reply = wire.SignReply.from_bytes(await client.ask("sign", begun))
-    outputs = feed(party, reply.messages)
-    yield Signing(port, party, wire.Exchange(begun.session_id, sends(outputs)))
+    party, messages = await client.begun(share)
+    yield Signing(port, party, wire.Exchange(party.session_id, messages))
     if isinstance(party.outcome, Done):
-        check_signature(share, MESSAGE, party.outcome.result)
+        service.check_signature(share, service.MESSAGE, party.outcome.result)
     gateway.links[OPERATOR].port = InProcess(port.node)
     port.go_on.set()
     await client.sign(share)
@@ -199,16 +184,14 @@ async def in_two(data, at, event=None):
 
 async def post(client, data, content, size=None):
     """Send a body in the pieces of ``content``."""
-    headers = {"Content-Type": wire.MEDIA_TYPE, **proof("exchange", data)}
+    headers = {"Content-Type": wire.MEDIA_TYPE, **service.proof("exchange", data)}
     if size is not None:
         headers["Content-Length"] = str(size)
     return await client.request("POST", "/mpc/v1/exchange", content=content, headers=headers)
 
 
 @pytest.mark.parametrize("sized", [True, False])
-async def test_the_mpc_node_has_the_first_bytes_before_the_client_has_sent_the_last(
-    sized, client, signing
-):
+async def test_the_first_bytes_arrive_before_the_last_are_sent(sized, client, signing):
     data = signing.body.to_bytes()
     pieces = in_two(data, 20_000, signing.port.first)
     answer = await post(client, data, pieces, len(data) if sized else None)
@@ -237,18 +220,16 @@ def spoilt(body, **header):
     return wire.Exchange(body.session_id, (*body.messages[:-1], Envelope(**fields).encode()))
 
 
+WRONG_HEADERS = [
+    ({"session_id": SID}, "messages: of another session"),
+    ({"sender": OPERATOR}, "messages: party 1 speaks for 2"),
+    ({"receiver": 3}, "messages: party 3 takes no part"),
+]
+
+
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
-@pytest.mark.parametrize(
-    ("header", "error"),
-    [
-        ({"session_id": SID}, "messages: of another session"),
-        ({"sender": OPERATOR}, "messages: party 1 speaks for 2"),
-        ({"receiver": 3}, "messages: party 3 takes no part"),
-    ],
-)
-async def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(
-    header, error, forwarding, client, signing
-):
+@pytest.mark.parametrize(("header", "error"), WRONG_HEADERS)
+async def test_a_wrong_envelope_ends_the_session(header, error, forwarding, client, signing):
     answer = await client.post("exchange", spoilt(signing.body, **header))
     assert (answer.status_code, answer.json()) == (400, {"error": error})
     assert not signing.port.acted
@@ -258,14 +239,10 @@ async def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(
 
 async def broken(gateway, client, data):
     """As a client behind a socket sees a reply that breaks off."""
-    transport = AsgiTransport(gateway.app)
+    transport, shown = AsgiTransport(gateway.app), {"token": client.token, "body": data}
     with pytest.raises(ConnectionLost):
         await transport.request(
-            "POST",
-            "/mpc/v1/exchange",
-            token=client.token,
-            body=data,
-            headers=proof("exchange", data),
+            "POST", "/mpc/v1/exchange", headers=service.proof("exchange", data), **shown
         )
 
 
@@ -360,7 +337,7 @@ async def test_an_answer_that_begins_wrong_is_told(client, signing):
         return b"\1\7nonsense" if verb == "exchange" else answer
 
     signing.port.handle = nonsense
-    with pytest.raises(Failed, match="answers something else than it was asked"):
+    with pytest.raises(service.Failed, match="answers something else than it was asked"):
         await client.ask("exchange", signing.body)
 
 
@@ -372,11 +349,10 @@ def test_over_sockets_the_bytes_stream_too():
     the client still writes."""
 
     async def signature(address):
-        client = Client.of(gateway)
-        share = await give_key(gateway, client, "secp256k1")
-        party, begun = client.begin_sign(share)
-        reply = wire.SignReply.from_bytes(await client.ask("sign", begun))
-        data = wire.Exchange(begun.session_id, sends(feed(party, reply.messages))).to_bytes()
+        client = service.Client.of(gateway)
+        share = client.give_key("secp256k1")
+        party, messages = await client.begun(share)
+        data = wire.Exchange(party.session_id, messages).to_bytes()
 
         async def body():
             yield data[:20_000]
@@ -386,11 +362,11 @@ def test_over_sockets_the_bytes_stream_too():
         async with httpx.AsyncClient(base_url=address) as client.http:
             reply = await post(client, data, body(), len(data))
         assert (reply.status_code, sum(bodies)) == (200, len(data))
-        feed(party, wire.MessageBatch.from_bytes(reply.content).messages)
-        check_signature(share, MESSAGE, party.outcome.result)
+        service.feed(party, wire.MessageBatch.from_bytes(reply.content).messages)
+        service.check_signature(share, service.MESSAGE, party.outcome.result)
 
     started, bodies = threading.Event(), []
-    with closing(open_with(forwarding="stream")) as gateway:
+    with closing(service.open_with(forwarding="stream")) as gateway:
         node_app = create_app(gateway.links[OPERATOR].node)
 
         async def watching(scope, receive, send):
@@ -427,7 +403,7 @@ def test_no_such_forwarding():
 @pytest.mark.parametrize("of_network", ["store", "stream"])
 def test_what_the_gateway_was_told_comes_before_what_the_network_has(given, of_network):
     network = Network.star().with_connection(forwarding=of_network)
-    with closing(open_with(network=network, forwarding=given)) as gateway:
+    with closing(service.open_with(network=network, forwarding=given)) as gateway:
         assert gateway.gateway.can_stream("exchange") is ((given or of_network) == "stream")
         assert not gateway.gateway.can_stream("sign")
         gateway.network.change()

@@ -18,16 +18,7 @@ from mpcsim.service.rpc import suspension_notices, wire
 from mpcsim.service.rpc.statements import SignedRecord, SuspensionReceipt, is_signed_by
 from mpcsim.service.rpc.suspension_notices import notice_digest
 from mpcsim.service.web.user_limits import TokenBucket
-from tests.helpers.gateway import (
-    Client,
-    Failed,
-    delivered,
-    give_key,
-    reopen,
-    set_down,
-    shares_of,
-    until,
-)
+from tests.helpers import gateway as service
 
 SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 OFTEN = 20
@@ -45,19 +36,16 @@ def soon(monkeypatch):
 
 def at_the_nodes(gateway):
     """Why the only key is suspended, by MPC node; None where it is not."""
-    return {party: rows[0][-1] for party, rows in shares_of(gateway).items()}
+    return {party: rows[0][-1] for party, rows in service.shares_of(gateway).items()}
 
 
 async def refused(client, share):
     """Neither the vault nor a signature."""
-    await client.meet()
     halves = dict.fromkeys(MPC_NODES, b"")
     requests = [("open", wire.OpenVault(share.record.epoch, bytes(32), halves, {}))]
     requests += [("sign", client.begin_sign(share, signer=signer)[1]) for signer in MPC_NODES]
     for verb, request in requests:
-        with pytest.raises(Failed) as failed:
-            await client.ask(verb, request)
-        assert (failed.value.status, failed.value.error) == (409, SUSPENDED), verb
+        assert await service.refusal(client.ask(verb, request)) == (409, SUSPENDED), verb
 
 
 async def heals(client, share):
@@ -69,11 +57,11 @@ async def heals(client, share):
 
 @pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
 async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
-        share = await give_key(gateway, client, curve)
+    with closing(service.reopen(tmp_path)) as gateway:
+        client = service.Client.of(gateway)
+        share = client.give_key(curve)
         body = await client.suspension(share)
-        set_down(gateway, True)
+        service.set_down(gateway, True)
         headers = {"Content-Type": wire.MEDIA_TYPE}
         for _ in range(2):  # the answer may have been lost
             path = wire.PREFIX + "suspend"
@@ -81,11 +69,11 @@ async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve)
             assert (said.status_code, said.content) == (204, b"")
         await refused(client, share)
         assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
-        set_down(gateway, False)
-        await delivered(gateway)
+        service.set_down(gateway, False)
+        await service.delivered(gateway)
         assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
+    with closing(service.reopen(tmp_path)) as gateway:
+        client = service.Client.of(gateway)
         rows = gateway.gateway.registry._database.rows(
             "SELECT party, opened, length(signature) FROM suspensions ORDER BY party"
         )
@@ -94,9 +82,8 @@ async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve)
         await heals(client, share)
 
 
-async def test_few_wait_until_an_mpc_node_has_been_asked(monkeypatch, gateway, client):
+async def test_few_wait_until_an_mpc_node_has_been_asked(monkeypatch, gateway, client, share):
     monkeypatch.setattr(suspensions, "PROMPT_S", 60.0)
-    share = await give_key(gateway, client, "ed25519")
     data = (await client.suspension(share)).to_bytes()
     port, go_on = gateway.links[INSTITUTION].port, asyncio.Event()
     handle = port.handle
@@ -109,7 +96,7 @@ async def test_few_wait_until_an_mpc_node_has_been_asked(monkeypatch, gateway, c
     suspend = gateway.gateway.suspend
     first = [asyncio.create_task(suspend(data)) for _ in range(suspensions.MAX_OF_KEY)]
     waiting = gateway.gateway.suspensions._waiting
-    await until(lambda: waiting.total() == len(first))
+    await service.until(lambda: waiting.total() == len(first))
     assert await suspend(data) == b""
     assert not any(each.done() for each in first)
     go_on.set()
@@ -118,19 +105,18 @@ async def test_few_wait_until_an_mpc_node_has_been_asked(monkeypatch, gateway, c
 
 
 @pytest.mark.parametrize("down", MPC_NODES)
-async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client, share):
     body = await client.suspension(share)
     gateway.links[down].down = True
     await client.ask("suspend", body)
-    await until(lambda: at_the_nodes(gateway)[5 - down])
+    await service.until(lambda: at_the_nodes(gateway)[5 - down])
     assert at_the_nodes(gateway)[down] is None
-    await until(
+    await service.until(
         lambda: gateway.gateway.suspensions.undelivered_count == 1
     )  # it is written down, too
     await refused(client, share)
     gateway.links[down].down = False
-    await delivered(gateway)
+    await service.delivered(gateway)
     assert gateway.gateway.suspensions.undelivered_count == 0
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await refused(client, share)
@@ -138,10 +124,9 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
 
 
 @pytest.mark.parametrize("again", [True, False])
-async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, client):
+async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, client, ec_share):
     """It holds, and is not acknowledged before it is written, whoever asks for that."""
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
+    body = await client.suspension(ec_share)
 
     def full(*arguments):
         raise OSError("no space left on device")
@@ -150,22 +135,21 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
         patch.setattr(gateway.gateway.registry, "suspend", full)
         response = await client.post("suspend", body)
         assert response.status_code == 500
-        await refused(client, share)
+        await refused(client, ec_share)
         assert await state(gateway) == ["not stored yet: 1 suspensions of keys"]
         assert gateway.gateway.registry.suspension_notices() == []
     if again:
         await client.ask("suspend", body)
-    await delivered(gateway)
+    await service.delivered(gateway)
     assert len(gateway.gateway.registry.suspension_notices()) == len(MPC_NODES)
     assert await state(gateway) == [None]
-    await refused(client, share)
+    await refused(client, ec_share)
 
 
-async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client, share):
     for _ in range(3):
         await client.ask("suspend", await client.suspension(share))
-        await delivered(gateway)
+        await service.delivered(gateway)
         kept = {notice.at.key_id for notice in gateway.gateway.registry.suspension_notices()}
         assert kept == {share.record.epoch}
         await refused(client, share)
@@ -177,8 +161,7 @@ async def state(gateway):
     return [(await probe.look())["registry"] for probe in probes(gateway.gateway)[-1:]]
 
 
-async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client, share):
     body = await client.suspension(share)
     tell = suspensions.Suspensions._deliver_notice
     gate = asyncio.Event()
@@ -192,7 +175,7 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
         await client.ask("suspend", body)
         await heals(client, share)
         gate.set()
-        await delivered(gateway)
+        await service.delivered(gateway)
     finally:
         suspensions.Suspensions._deliver_notice = tell
     assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
@@ -204,11 +187,9 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
 
 
 @pytest.mark.parametrize("known", [(), (RegisteredKey("u", "ed25519", "00" * 32, b"", ""),)])
-async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key(
-    gateway, client, known
-):
+async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_key(gateway, client, known):
     """Its registry may have been put back, or be damaged."""
-    body = await client.suspension(await give_key(gateway, client, "ed25519"))
+    body = await client.suspension(client.give_key("ed25519"))
     gateway.gateway.registry.keys = lambda user_id: known
     for over, status in ((False, 503), (True, 404)):
         gateway.gateway.introduction.start_is_over = over
@@ -223,30 +204,30 @@ def other(data):
     return bytes([data[0] ^ 1]) + data[1:]
 
 
-@pytest.mark.parametrize(
-    ("change", "status"),
-    [
-        (lambda b, t: replace(b, tag=bytes(32)), 403),
-        (lambda b, t: replace(b, tag=other(b.tag)), 403),
-        (lambda b, t: replace(b, tag=t["session"].tag), 403),
-        (lambda b, t: replace(b, tag=t["key"].tag), 403),
-        (lambda b, t: replace(b, tag=t["user"].tag), 403),
-        (lambda b, t: replace(b, occasion=replace(b.occasion, session_id=bytes(32))), 403),
-        (lambda b, t: replace(b, occasion=replace(b.occasion, key_id=bytes(32))), 403),
-        (lambda b, t: replace(b, occasion=replace(b.occasion, user_id="mallory")), 403),
-        (lambda b, t: replace(b, notices={OPERATOR: b.notices[OPERATOR]}), 400),
-        (lambda b, t: b"?", 400),
-        (lambda b, t: bytes(5000), 413),
-    ],
-)
+WITHOUT_A_SESSION = [
+    (lambda b, t: replace(b, tag=bytes(32)), 403),
+    (lambda b, t: replace(b, tag=other(b.tag)), 403),
+    (lambda b, t: replace(b, tag=t["session"].tag), 403),
+    (lambda b, t: replace(b, tag=t["key"].tag), 403),
+    (lambda b, t: replace(b, tag=t["user"].tag), 403),
+    (lambda b, t: replace(b, occasion=replace(b.occasion, session_id=bytes(32))), 403),
+    (lambda b, t: replace(b, occasion=replace(b.occasion, key_id=bytes(32))), 403),
+    (lambda b, t: replace(b, occasion=replace(b.occasion, user_id="mallory")), 403),
+    (lambda b, t: replace(b, notices={OPERATOR: b.notices[OPERATOR]}), 400),
+    (lambda b, t: b"?", 400),
+    (lambda b, t: bytes(5000), 413),
+]
+
+
+@pytest.mark.parametrize(("change", "status"), WITHOUT_A_SESSION)
 async def test_who_had_no_session_suspends_nothing(change, status, gateway, client):
-    share, ed = [await give_key(gateway, client, curve) for curve in ("secp256k1", "ed25519")]
-    mallory = Client.of(gateway, "mallory")
+    share, ed = [client.give_key(curve) for curve in ("secp256k1", "ed25519")]
+    mallory = service.Client.of(gateway, "mallory")
     body = await client.suspension(share)
     tags = {
         "session": await client.suspension(share, culprit=INSTITUTION),
         "key": await client.suspension(ed),
-        "user": await mallory.suspension(await give_key(gateway, mallory, "ed25519")),
+        "user": await mallory.suspension(mallory.give_key("ed25519")),
     }
     assert (await client.post("suspend", change(body, tags))).status_code == status
     assert gateway.gateway.registry.suspension_notices() == []
@@ -266,29 +247,29 @@ def sealed(body, share, **changed):
     }
 
 
-@pytest.mark.parametrize(
-    "forge",
-    [
-        lambda b, s, o: dict.fromkeys(MPC_NODES, b""),
-        lambda b, s, o: dict.fromkeys(MPC_NODES, bytes(200)),
-        lambda b, s, o: {j: other(notice) for j, notice in b.notices.items()},
-        lambda b, s, o: {j: notice[:-1] for j, notice in b.notices.items()},
-        lambda b, s, o: {OPERATOR: b.notices[INSTITUTION], INSTITUTION: b.notices[OPERATOR]},
-        lambda b, s, o: sealed(b, o),
-        lambda b, s, o: sealed(b, s, session_id=bytes(32)),
-        lambda b, s, o: sealed(b, s, user_id="mallory"),
-        lambda b, s, o: sealed(b, s, key_id=bytes(32)),
-    ],
-)
+OPENS_NOWHERE = [
+    lambda b, s, o: dict.fromkeys(MPC_NODES, b""),
+    lambda b, s, o: dict.fromkeys(MPC_NODES, bytes(200)),
+    lambda b, s, o: {j: other(notice) for j, notice in b.notices.items()},
+    lambda b, s, o: {j: notice[:-1] for j, notice in b.notices.items()},
+    lambda b, s, o: {OPERATOR: b.notices[INSTITUTION], INSTITUTION: b.notices[OPERATOR]},
+    lambda b, s, o: sealed(b, o),
+    lambda b, s, o: sealed(b, s, session_id=bytes(32)),
+    lambda b, s, o: sealed(b, s, user_id="mallory"),
+    lambda b, s, o: sealed(b, s, key_id=bytes(32)),
+]
+
+
+@pytest.mark.parametrize("forge", OPENS_NOWHERE)
 async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, client):
     """Whoever has a stolen token has a tag, too."""
-    share, bob = await give_key(gateway, client, "secp256k1"), Client.of(gateway, "bob")
-    theirs = await give_key(gateway, bob, "ed25519")
+    share, bob = client.give_key("secp256k1"), service.Client.of(gateway, "bob")
+    theirs = bob.give_key("ed25519")
     body = await client.suspension(share)
     forged = replace(body, notices=forge(body, share, theirs))
     await client.ask("suspend", forged)
-    await delivered(gateway)
-    assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
+    await service.delivered(gateway)
+    assert all(why is None for rows in service.shares_of(gateway).values() for *_, why in rows)
     assert gateway.gateway.registry.suspension_notices() == []
     await client.check_works(share)
     assert caplog.messages[-1].endswith("no longer suspended: no holder of a share asked for it")
@@ -296,24 +277,23 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
 
 @pytest.mark.parametrize("opens", MPC_NODES)
 async def test_what_opens_at_one_node_stays(tmp_path, opens):
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
-        share = await give_key(gateway, client, "ed25519")
+    with closing(service.reopen(tmp_path)) as gateway:
+        client = service.Client.of(gateway)
+        share = client.give_key("ed25519")
         body = await client.suspension(share)
         notices = {**body.notices, 5 - opens: bytes(40)}
         await client.ask("suspend", replace(body, notices=notices))
-        await delivered(gateway)
+        await service.delivered(gateway)
         assert at_the_nodes(gateway) == {opens: CAUGHT, 5 - opens: None}
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
+    with closing(service.reopen(tmp_path)) as gateway:
+        client = service.Client.of(gateway)
         await refused(client, share)
         await heals(client, share)
 
 
-async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway, client):
+async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway, client, ec_share):
     """Or whoever is between the two could lift a suspension."""
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
+    body = await client.suspension(ec_share)
     node = gateway.links[OPERATOR].node
     original, forged = node.handle, []
 
@@ -327,9 +307,9 @@ async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway
     monkeypatch.setattr(node, "handle", handle)
     garbage = replace(body, notices={**body.notices, INSTITUTION: b"?"})
     await client.ask("suspend", garbage)
-    await delivered(gateway)
+    await service.delivered(gateway)
     assert len(forged) == 3
-    await refused(client, share)
+    await refused(client, ec_share)
     at, notice = body.occasion, body.notices[OPERATOR]
     statement = SuspensionReceipt(at.key_id, notice_digest(notice), 1)
     assert is_signed_by(node.hello().identity, statement, forged[0].signature)
@@ -339,10 +319,9 @@ async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway
 
 
 @pytest.mark.options(queue=1)
-async def test_whoever_waited_for_a_turn_finds_the_key_suspended(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
-    waiting = asyncio.create_task(client.post("sign", client.begin_sign(share)[1]))
+async def test_whoever_waited_for_a_turn_finds_the_key_suspended(gateway, client, ec_share):
+    body = await client.suspension(ec_share)
+    waiting = asyncio.create_task(client.post("sign", client.begin_sign(ec_share)[1]))
     await asyncio.sleep(0)
     await client.ask("suspend", body)
     response = await waiting
@@ -384,30 +363,29 @@ def slow(gateway):
 
 
 async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhile(gateway, client):
-    share, other = [await give_key(gateway, client, curve) for curve in ("secp256k1", "ed25519")]
+    share, other = [client.give_key(curve) for curve in ("secp256k1", "ed25519")]
     body = await client.suspension(share)
     (forged,) = await occasions(gateway, client, other, 1)
-    set_down(gateway, True)
+    service.set_down(gateway, True)
     await client.ask("suspend", forged)
     with slow(gateway) as (begun, go_on):
         asking = asyncio.create_task(client.ask("suspend", body))
         await asyncio.to_thread(begun.wait)
-        set_down(gateway, False)
+        service.set_down(gateway, False)
         written = gateway.gateway.registry.suspension_notices
-        await until(lambda: all(notice.opened == 0 for notice in written()))
+        await service.until(lambda: all(notice.opened == 0 for notice in written()))
         await refused(client, share)
         assert written(), "the other one is to be lifted, and waits for its turn to write"
         go_on.set()
         await asking
-    await delivered(gateway)
+    await service.delivered(gateway)
     await refused(client, share)
     await client.check_works(other)
 
 
-async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client):
+async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client, ec_share):
     """Whoever asked has gone when it is written."""
-    share = await give_key(gateway, client, "secp256k1")
-    body = await client.suspension(share)
+    body = await client.suspension(ec_share)
     with slow(gateway) as (begun, go_on):
         asking = asyncio.create_task(gateway.gateway.suspend(body.to_bytes()))
         await asyncio.to_thread(begun.wait)
@@ -416,16 +394,15 @@ async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client):
         with pytest.raises(asyncio.CancelledError):
             await asking
     assert len(gateway.gateway.registry.suspension_notices()) == len(MPC_NODES)
-    await refused(client, share)
-    await delivered(gateway)
+    await refused(client, ec_share)
+    await service.delivered(gateway)
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
 
 
-async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_back(gateway, client):
+async def test_what_opens_nowhere_fills_no_registry_and_hinders_no_true_one(gateway, client, share):
     """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
-    share = await give_key(gateway, client, "ed25519")
     genuine = await client.suspension(share)
-    set_down(gateway, True)
+    service.set_down(gateway, True)
     found = []
     for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
         response = await client.post("suspend", body)
@@ -435,46 +412,43 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     assert response.headers["Retry-After"].isdigit()
     assert len(gateway.gateway.registry.suspension_notices()) == 2 * suspensions.MAX_OF_KEY
     assert (await client.post("suspend", genuine)).status_code == 503
-    set_down(gateway, False)
-    await delivered(gateway)
+    service.set_down(gateway, False)
+    await service.delivered(gateway)
     assert gateway.gateway.registry.suspension_notices() == []
     await refused(client, share)  # for the genuine one's sake
     await client.ask("suspend", genuine)  # which is asked for again
-    await delivered(gateway)
+    await service.delivered(gateway)
     await refused(client, share)
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await heals(client, share)
 
 
-async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(gateway, client):
+async def test_what_opens_nowhere_is_written_and_logged_so_often_no_more(gateway, client, share):
     """Somebody has had sessions, and no share: each suspension is lifted at once."""
-    share = await give_key(gateway, client, "ed25519")
     found = []
     for body in await occasions(gateway, client, share, OFTEN + 2):
         found.append((await client.post("suspend", body)).status_code)
-        await delivered(gateway)
+        await service.delivered(gateway)
     assert found == [204] * OFTEN + [503] * 2
     await refused(client, share)
 
 
 @pytest.mark.parametrize(("days", "status"), [(suspensions.TAG_DAYS, 204), (8, 403)])
-async def test_a_tag_outlives_the_token_by_some_days(days, status, wall_clock, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_tag_outlives_the_token_by_days(days, status, wall_clock, gateway, client, share):
     body = await client.suspension(share)
     wall_clock.now += days * suspensions.DAY_S
     assert (await client.post("suspend", body)).status_code == status
 
 
-async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client, share):
     more = await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5)
     await client.ask("suspend", await client.suspension(share))
-    await delivered(gateway)
-    set_down(gateway, True)
+    await service.delivered(gateway)
+    service.set_down(gateway, True)
     for body in more:
         await client.ask("suspend", body)
     assert len(gateway.gateway.registry.suspension_notices()) == 2 * suspensions.MAX_OF_KEY
-    set_down(gateway, False)
-    await delivered(gateway)
+    service.set_down(gateway, False)
+    await service.delivered(gateway)
     await refused(client, share)
     await heals(client, share)

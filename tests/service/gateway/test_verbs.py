@@ -5,27 +5,12 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.service.rpc import session_keys, wire
 from mpcsim.service.rpc.activation_messages import GetActivationState
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.vault import EncryptedShare, ReplyKey, SecretStore, open_share
-from tests.helpers.gateway import (
-    CURVES,
-    MESSAGE,
-    NO_PROOF,
-    SEALED,
-    SESSIONS,
-    Client,
-    check_signature,
-    envelopes,
-    feed,
-    fresh_session,
-    give_key,
-    seal,
-    seal_keys,
-    sends,
-)
+from tests.helpers import gateway as service
 
 SID = bytes(32)
 EPOCH = bytes(32)
@@ -42,9 +27,9 @@ async def refused(client, verb, body, status, error):
 
 
 async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
-    other, share = [await give_key(gateway, client, curve) for curve in CURVES]
+    other, share = [client.give_key(curve) for curve in service.CURVES]
     user_id = await client.user_id()
-    sealed, text = seal(gateway, user_id, share)
+    sealed, text = service.seal(gateway, user_id, share)
     sealed, store = EncryptedShare.from_text(sealed), SecretStore.from_text(text)
     reply_key = ReplyKey(SystemRng())
     epoch = share.record.epoch
@@ -52,14 +37,16 @@ async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
     request = client.opening(share, store.halves, reply_key.public)
     reply = await client.ask("open", request)
     assert client.requests.count("open") == 1
-    with reply_key.combine(wire.VaultOpened.from_bytes(reply).halves, seal_keys(gateway)) as key:
-        assert bytes(open_share(sealed, store, key, user_id)) == SEALED
+    with reply_key.combine(
+        wire.VaultOpened.from_bytes(reply).halves, service.seal_keys(gateway)
+    ) as key:
+        assert bytes(open_share(sealed, store, key, user_id)) == service.SEALED
 
     bad = 400, "Invalid secret_store"
     half = store.halves[OPERATOR]
     swapped = {OPERATOR: store.halves[INSTITUTION], INSTITUTION: half}
     damaged = {**store.halves, OPERATOR: half[:-1] + bytes([half[-1] ^ 1])}
-    foreign = SecretStore.from_text(seal(gateway, "0" * 32, share)[1]).halves
+    foreign = SecretStore.from_text(service.seal(gateway, "0" * 32, share)[1]).halves
     for key_id, halves, answer in [
         (epoch, swapped, bad),
         (epoch, damaged, bad),
@@ -72,17 +59,15 @@ async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
         of = other if key_id == other.record.epoch else share
         body = replace(client.opening(of, halves), key_id=key_id)
         await refused(client, "open", body, *answer)
-    mallory = Client.of(gateway, "mallory")
+    mallory = service.Client.of(gateway, "mallory")
     await refused(mallory, "open", request, *NO_KEY)
     await client.recover("ed25519")
     await refused(client, "open", request, *NO_KEY)
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gateway, client):
+async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gateway, client, share):
     """Its shares are no more: that is said, and not taken for somebody's fault."""
-    share = await give_key(gateway, client, "ed25519")
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    store = client.store(share)
     request = client.opening(share, store.halves)
     port = gateway.links[party].port
     handle = port.handle
@@ -103,15 +88,7 @@ async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gate
 @pytest.mark.parametrize(
     ("verb", "body", "status", "error"),
     [
-        ("generate", wire.Generate(SID, "secp256r1", ()), 400, "Invalid curve"),
-        ("recover", wire.Recover(SID, "secp256r1"), 400, "Invalid curve"),
-        (
-            "recover",
-            wire.Recover(SID, "ed25519"),
-            404,
-            "no ed25519 key is registered for this user",
-        ),
-        ("sign", wire.Sign(SID, EPOCH, 2, MESSAGE, (), (), NO_PROOF), *NO_KEY),
+        ("sign", wire.Sign(SID, EPOCH, 2, service.MESSAGE, (), (), service.NO_PROOF), *NO_KEY),
         ("open", wire.OpenVault(EPOCH, SID, {}, {}), *NO_KEY),
         ("exchange", wire.Exchange(SID, ()), *NO_SESSION),
         ("activate", wire.Activate(SID, EPOCH), *NO_SESSION),
@@ -139,17 +116,16 @@ async def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb, cl
     assert (await client.post(verb, body)).status_code == 404
 
 
-async def test_a_signing_request_must_fit_its_key(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    _, good = client.begin_sign(share)
-    short = client.proven(share, replace(good, message=b"short"))
+async def test_a_signing_request_must_fit_its_key(gateway, client, ec_share):
+    _, good = client.begin_sign(ec_share)
+    short = client.proven(ec_share, replace(good, message=b"short"))
     for bad, error in [
         (replace(good, signer=1), "the signer is neither the operator nor the institution"),
         (replace(good, signer=9), "the signer is neither the operator nor the institution"),
         (short, "message hash of 5 bytes, expected 32"),
     ]:
         await refused(client, "sign", bad, 400, error)
-    await client.check_works(share)
+    await client.check_works(ec_share)
 
 
 async def test_the_key_that_is_activated_must_be_the_sessions_own(client):
@@ -160,9 +136,8 @@ async def test_the_key_that_is_activated_must_be_the_sessions_own(client):
     await client.check_consistent("ed25519")
 
 
-async def test_what_is_not_made_cannot_be_activated(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
-    session_id = fresh_session()
+async def test_what_is_not_made_cannot_be_activated(gateway, client, share):
+    session_id = service.fresh_session()
     await client.ask("recover", wire.Recover(session_id, "ed25519"))
     response = await client.post("activate", wire.Activate(session_id, share.record.epoch))
     assert response.status_code == 409
@@ -170,46 +145,39 @@ async def test_what_is_not_made_cannot_be_activated(gateway, client):
     await client.recover("ed25519")  # and nothing is in the way
 
 
-async def test_a_signing_session_activates_nothing(gateway, client):
-    share = await give_key(gateway, client, "secp256k1")
-    _, request = client.begin_sign(share)
+async def test_a_signing_session_activates_nothing(gateway, client, ec_share):
+    _, request = client.begin_sign(ec_share)
     await client.ask("sign", request)
-    body = wire.Activate(request.session_id, share.record.epoch)
+    body = wire.Activate(request.session_id, ec_share.record.epoch)
     await refused(client, "activate", body, 400, "a signing session makes no key")
 
 
 # ---------------------------------------------------------------------- who is who
 
 
-async def test_another_users_session_cannot_be_told_from_none(gateway, client):
-    mallory = Client.of(gateway, "mallory")
+async def test_another_users_session_cannot_be_told_from_none(gateway, client, ec_share):
+    mallory = service.Client.of(gateway, "mallory")
     session_id, made = await client.begin_generate("ed25519")
     await refused(mallory, "exchange", wire.Exchange(session_id, ()), *NO_SESSION)
     body = wire.Activate(session_id, made.record.epoch)
     await refused(mallory, "activate", body, *NO_SESSION)
     await client.activate(session_id, made)
-    share = await give_key(gateway, client, "secp256k1")
-    party, request = client.begin_sign(share)
-    outputs = feed(party, wire.SignReply.from_bytes(await client.ask("sign", request)).messages)
-    stolen = wire.Exchange(party.session_id, sends(outputs))
+    party, messages = await client.begun(ec_share)
+    stolen = wire.Exchange(party.session_id, messages)
     await refused(mallory, "exchange", stolen, *NO_SESSION)
-    mail = await client.exchange(party.session_id, sends(outputs))
-    feed(party, mail)
-    check_signature(share, MESSAGE, party.outcome.result)
+    await client.finished(ec_share, party, messages)
 
 
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
-async def test_a_token_alone_does_not_enter_a_session_that_is_open(gateway, client, forwarding):
+async def test_a_token_alone_enters_no_session_that_is_open(gateway, client, ec_share, forwarding):
     """Another with a token of the same user: whatever it sends, as whoever, the session goes on."""
-    share = await give_key(gateway, client, "secp256k1")
     making, made = await client.begin_generate("ed25519")
-    party, request = client.begin_sign(share)
-    outputs = feed(party, wire.SignReply.from_bytes(await client.ask("sign", request)).messages)
-    exchange = wire.Exchange(party.session_id, sends(outputs)).to_bytes()
+    party, messages = await client.begun(ec_share)
+    exchange = wire.Exchange(party.session_id, messages).to_bytes()
     activate = wire.Activate(making, made.record.epoch).to_bytes()
     other = SessionKey()
     for verb, body in (("exchange", exchange), ("activate", activate)):
-        key = SESSIONS[body[:32]]
+        key = service.SESSIONS[body[:32]]
         for header in (
             None,
             "",
@@ -223,45 +191,42 @@ async def test_a_token_alone_does_not_enter_a_session_that_is_open(gateway, clie
             headers |= {} if header is None else {session_keys.HEADER: header}
             answer = await client.request("POST", wire.PREFIX + verb, content=body, headers=headers)
             assert (answer.status_code, answer.json()["error"]) == NO_SESSION, (verb, header)
-    feed(party, await client.exchange(party.session_id, sends(outputs)))
-    check_signature(share, MESSAGE, party.outcome.result)
+    await client.finished(ec_share, party, messages)
     await client.activate(making, made)
 
 
 async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gateway, client):
     making, made = await client.begin_generate("ed25519")
     user_id, body = await client.user_id(), wire.Activate(making, made.record.epoch).to_bytes()
-    for stolen in (None, "00" * 64, SESSIONS[making].proof("exchange", body)):
+    for stolen in (None, "00" * 64, service.SESSIONS[making].proof("exchange", body)):
         await gateway.gateway.cancel_session(user_id, "activate", body, stolen)
     assert len(gateway.gateway.sessions.open_sessions) == 1
     await gateway.gateway.cancel_session(
-        user_id, "activate", body, SESSIONS[making].proof("activate", body)
+        user_id, "activate", body, service.SESSIONS[making].proof("activate", body)
     )
     assert len(gateway.gateway.sessions.open_sessions) == 0
 
 
-@pytest.mark.parametrize(
-    ("header", "error"),
-    [
-        ({"sender": 3}, "messages: party 1 speaks for 3"),
-        ({"sender": 2}, "messages: party 1 speaks for 2"),
-        ({"receiver": 1}, "messages: party 1 takes no part"),
-        ({"receiver": 3}, "messages: party 3 takes no part"),
-        ({"receiver": 7}, "messages: party 7 takes no part"),
-        ({"session_id": bytes(32)}, "messages: of another session"),
-    ],
-)
-async def test_envelopes_are_from_the_client_to_those_who_take_part(header, error, gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+WRONG_HEADERS = [
+    ({"sender": 3}, "messages: party 1 speaks for 3"),
+    ({"sender": 2}, "messages: party 1 speaks for 2"),
+    ({"receiver": 1}, "messages: party 1 takes no part"),
+    ({"receiver": 3}, "messages: party 3 takes no part"),
+    ({"receiver": 7}, "messages: party 7 takes no part"),
+    ({"session_id": bytes(32)}, "messages: of another session"),
+]
+
+
+@pytest.mark.parametrize(("header", "error"), WRONG_HEADERS)
+async def test_envelopes_are_the_clients_to_who_takes_part(header, error, gateway, client, share):
     _, request = client.begin_sign(share)
-    (envelope,) = envelopes(request.messages)
+    (envelope,) = service.envelopes(request.messages)
     forged = replace(envelope, **header).encode()
     await refused(client, "sign", replace(request, messages=(forged,)), 400, error)
     await client.check_works(share)  # no turn is left behind
 
 
-async def test_what_is_no_envelope_is_malformed(gateway, client):
-    share = await give_key(gateway, client, "ed25519")
+async def test_what_is_no_envelope_is_malformed(gateway, client, share):
     _, request = client.begin_sign(share)
     for garbage in (b"", b"x", bytes(100)):
         response = await client.post("sign", replace(request, messages=(garbage,)))

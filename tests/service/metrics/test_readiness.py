@@ -11,80 +11,63 @@ from starlette.applications import Starlette
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.gateway.api import metrics as of_gateways
 from mpcsim.service.metrics import readiness
-from mpcsim.service.metrics.readiness import (
-    KEPT_S,
-    STARTING,
-    Probe,
-    Readiness,
-    single_probe,
-    thread_probe,
-)
 from mpcsim.service.mpc_node import metrics as of_mpc_nodes
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.mpc_node.store import ShareStore
-from mpcsim.service.operations import open_gateway
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import Database, StoreProblem
 from mpcsim.service.web.transport import AsgiTransport
 from node.api import metrics as of_nodes
 from node.app import NoGateway
 from node.gateway_client.client import GatewayClient
-from tests.helpers.gateway import Clock
+from tests.helpers.gateway import Clock, set_down
 
 
 @asynccontextmanager
 async def asked(*probes, clock=None):
     """Readiness of a process that runs in this event loop."""
     app = Starlette()
-    found = Readiness(probes, clock or Clock())
+    found = readiness.Readiness(probes, clock or Clock())
     found.attach(app)
     async with app.router.lifespan_context(app):
         yield found
 
 
-def checks(*probes):
-    async def work():
-        async with asked(*probes) as found:
-            return dict((await found.state()).checks)
-
-    return asyncio.run(work())
+async def checks(*probes):
+    async with asked(*probes) as found:
+        return dict((await found.state()).checks)
 
 
 async def well():
     return None
 
 
-def test_an_answer_holds_for_a_while_and_is_for_all_who_ask():
-    clock, looks = Clock(), 0
+async def test_an_answer_holds_for_a_while_and_is_for_all_who_ask():
+    clock, looks = Clock(), []
 
     async def look():
-        nonlocal looks
-        looks += 1
+        looks.append(clock.now)
         await asyncio.sleep(0)
-        return None if looks < 3 else "no more"
+        return None if len(looks) < 3 else "no more"
 
-    async def work():
-        async with asked(single_probe("it", look), clock=clock) as found:
-            states = await asyncio.gather(*(found.state() for _ in range(10)))
-            assert looks == 1
-            assert all(state.is_ready for state in states)
-            assert states[0].document() == {"ready": True, "checks": {"it": "ok"}}
-            clock.now += KEPT_S - 0.1
-            await found.state()
-            assert looks == 1
-            clock.now += 0.1
-            assert (await found.state()).is_ready
-            clock.now += KEPT_S
-            state = await found.state()
-            assert state.document() == {"ready": False, "checks": {"it": "no more"}}
-
-    asyncio.run(work())
+    async with asked(readiness.single_probe("it", look), clock=clock) as found:
+        states = await asyncio.gather(*(found.state() for _ in range(10)))
+        assert states[0].document() == {"ready": True, "checks": {"it": "ok"}}
+        assert (len(looks), {state.is_ready for state in states}) == (1, {True})
+        clock.now += readiness.KEPT_S - 0.1
+        await found.state()
+        assert len(looks) == 1
+        clock.now += 0.1
+        assert (await found.state()).is_ready
+        clock.now += readiness.KEPT_S
+        state = await found.state()
+        assert state.document() == {"ready": False, "checks": {"it": "no more"}}
 
 
-def test_what_takes_too_long_is_not_waited_for(monkeypatch):
+async def test_what_takes_too_long_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(readiness, "PATIENCE_S", 0.05)
-    silent = Probe(("one", "other"), asyncio.Event().wait)
-    found = checks(silent, single_probe("it", well))
+    silent = readiness.Probe(("one", "other"), asyncio.Event().wait)
+    found = await checks(silent, readiness.single_probe("it", well))
     assert found == {
         "one": "no answer within 0.05 s",
         "other": "no answer within 0.05 s",
@@ -94,84 +77,71 @@ def test_what_takes_too_long_is_not_waited_for(monkeypatch):
     assert readiness.ReadinessState({"it": None}).is_ready
 
 
-def test_what_fails_is_told_without_its_text(caplog):
+async def test_what_fails_is_told_without_its_text(caplog):
     async def look():
         raise ValueError("the password is sesame")
 
-    assert checks(single_probe("it", look)) == {"it": "it cannot be told"}
+    assert await checks(readiness.single_probe("it", look)) == {"it": "it cannot be told"}
     assert caplog.messages == ["looking at it: ValueError"]
 
 
-def test_before_and_after_the_service_runs():
-    async def work():
-        clock = Clock()
-        async with asked(single_probe("it", well), clock=clock) as found:
-            pass
-        assert (await found.state()).checks == {"service": STARTING}
-        assert not (await found.state()).is_ready
-
-    asyncio.run(work())
+async def test_before_and_after_the_service_runs():
+    clock = Clock()
+    async with asked(readiness.single_probe("it", well), clock=clock) as found:
+        pass
+    assert (await found.state()).checks == {"service": readiness.STARTING}
+    assert not (await found.state()).is_ready
 
 
 # ---------------------------------------------------------------------- of the parts
 
 
-def test_a_gateway_needs_both_mpc_nodes_and_its_registry(tmp_path):
-    with closing(open_gateway(tmp_path)) as opened:
-        probes = of_gateways.probes(opened.gateway)
-        assert checks(*probes) == {"operator": None, "institution": None, "registry": None}
-        opened.links[INSTITUTION].down = True
-        (tmp_path / "gateway" / "gateway.sqlite").unlink()
-        assert checks(*probes) == {
-            "operator": None,
-            "institution": "the institution's MPC node cannot be reached",
-            "registry": "gateway.sqlite: it cannot be opened, read or written",
-        }
-        assert not (tmp_path / "gateway" / "gateway.sqlite").exists()
+async def test_a_gateway_needs_both_mpc_nodes_and_its_registry(tmp_path, gateway):
+    probes = of_gateways.probes(gateway.gateway)
+    assert await checks(*probes) == {"operator": None, "institution": None, "registry": None}
+    gateway.links[INSTITUTION].down = True
+    (tmp_path / "gateway" / "gateway.sqlite").unlink()
+    assert await checks(*probes) == {
+        "operator": None,
+        "institution": "the institution's MPC node cannot be reached",
+        "registry": "gateway.sqlite: it cannot be opened, read or written",
+    }
+    assert not (tmp_path / "gateway" / "gateway.sqlite").exists()
 
 
-def test_a_node_needs_its_gateway_and_mpc_nodes_that_it_knows():
-    with closing(open_gateway()) as opened:
-        transport = AsgiTransport(opened.app)
+async def test_a_node_needs_its_gateway_and_mpc_nodes_that_it_knows(gateway):
+    async def of(transport, *pinned):
+        return await checks(*of_nodes.probes(GatewayClient(transport, *pinned)))
 
-        async def of(client, down=()):
-            await opened.gateway.hellos()  # they have been heard of before
-            for party in down:
-                opened.links[party].down = True
-            async with asked(*of_nodes.probes(client)) as found:
-                state = await found.state()
-            for link in opened.links.values():
-                link.down = False
-            return dict(state.checks)
-
-        good = {"gateway": None, "mpc_nodes": None, "identities": None}
-        assert asyncio.run(of(GatewayClient(transport))) == good
-        assert asyncio.run(of(GatewayClient(transport), (OPERATOR, INSTITUTION))) == good | {
-            "mpc_nodes": "the gateway cannot reach the operator and the institution"
-        }
-        pinned = GatewayClient(transport, {OPERATOR: bytes(32), INSTITUTION: bytes(32)})
-        assert asyncio.run(of(pinned)) == good | {
-            "identities": "The operator has another identity than MPC_NODE_KEYS says"
-        }
-        nowhere = asyncio.run(of(GatewayClient(NoGateway())))
-        assert "WAAS_API_URL" in nowhere["gateway"]
-        assert "WAAS_API_URL" in nowhere["mpc_nodes"]
-        assert nowhere["identities"] == of_nodes.UNKNOWN
+    transport = AsgiTransport(gateway.app)
+    good = {"gateway": None, "mpc_nodes": None, "identities": None}
+    assert await of(transport) == good
+    assert await of(transport, {OPERATOR: bytes(32), INSTITUTION: bytes(32)}) == good | {
+        "identities": "The operator has another identity than MPC_NODE_KEYS says"
+    }
+    set_down(gateway, True)
+    assert await of(transport) == good | {
+        "mpc_nodes": "the gateway cannot reach the operator and the institution"
+    }
+    nowhere = await of(NoGateway())
+    assert "WAAS_API_URL" in nowhere["gateway"]
+    assert "WAAS_API_URL" in nowhere["mpc_nodes"]
+    assert nowhere["identities"] == of_nodes.UNKNOWN
 
 
-def test_an_mpc_node_has_to_have_met_the_other():
+async def test_an_mpc_node_has_to_have_met_the_other():
     nodes = {
         party: MpcNode(party, ShareStore(), bytes(32), clock=Clock())
         for party in (OPERATOR, INSTITUTION)
     }
     operator = nodes[OPERATOR]
-    found = checks(*of_mpc_nodes.probes(operator))
+    found = await checks(*of_mpc_nodes.probes(operator))
     assert found == {
         "store": None,
         "other_mpc_node": "the operator has not met the institution yet",
     }
     operator.meet(nodes[INSTITUTION].hello())
-    assert checks(*of_mpc_nodes.probes(operator)) == {"store": None, "other_mpc_node": None}
+    assert await checks(*of_mpc_nodes.probes(operator)) == {"store": None, "other_mpc_node": None}
 
 
 # ---------------------------------------------------------------------- a store that can be written
@@ -183,14 +153,14 @@ def store(tmp_path):
         yield found
 
 
-def test_looking_writes_nothing(store, tmp_path):
+async def test_looking_writes_nothing(store, tmp_path):
     def files():
         return {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
 
     before = files()
     assert store.write_failure() is None
     assert files() == before
-    assert checks(thread_probe("store", lambda: None)) == {"store": None}
+    assert await checks(readiness.thread_probe("store", lambda: None)) == {"store": None}
 
 
 def test_a_store_that_another_process_has_locked(store, tmp_path, monkeypatch):

@@ -7,30 +7,11 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service import vault
 from mpcsim.service.mpc_node import boot
 from mpcsim.service.mpc_node.verbs import signing as signing_verbs
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import (
-    EncryptedShare,
-    ReplyKey,
-    SecretStore,
-    SigningRequest,
-    VaultUse,
-    open_share,
-    sha256_each,
-)
-from tests.helpers.gateway import (
-    CURVES,
-    Client,
-    envelopes,
-    feed,
-    give_key,
-    run_with,
-    seal,
-    sends,
-    shares_of,
-    with_gateway,
-)
+from tests.helpers import gateway as service
 
 OTHERS = {
     "verb": "exchange",
@@ -66,7 +47,7 @@ def refused(monkeypatch):
     has changed."""
 
     async def refused(gateway, client, verb, body, status=400, *, party=OPERATOR):
-        before = shares_of(gateway)
+        before = service.shares_of(gateway)
         with monkeypatch.context() as patched:
             patched.setattr(signing_verbs, "signer", lambda *_, **__: pytest.fail("begun"))
             for link in gateway.links.values():
@@ -84,7 +65,7 @@ def refused(monkeypatch):
             assert error == (
                 f"the {ROLES[party]} takes this for no request of whoever holds the client's share"
             )
-        assert shares_of(gateway) == before
+        assert service.shares_of(gateway) == before
         assert all(why is None for rows in before.values() for *_, why in rows)
         assert not any(link.node._sessions for link in gateway.links.values())
         assert not gateway.gateway.sessions._sessions
@@ -94,23 +75,19 @@ def refused(monkeypatch):
 
 def signing(client, request, **changes):
     """What a request to sign is about, or something else."""
-    use = VaultUse.for_signing(
+    use = vault.VaultUse.for_signing(
         request.key_id,
         client._named(),
         request.proof.boot,
-        SigningRequest(request.signer, request.session_id, request.message, request.path),
+        vault.SigningRequest(request.signer, request.session_id, request.message, request.path),
         request.first,
     )
     return use._replace(**changes)
 
 
-@pytest.mark.parametrize("curve", CURVES)
-@pytest.mark.parametrize("party", MPC_NODES)
-@with_gateway()
-async def test_a_proof_for_any_other_signing(gateway, client, refused, curve, party):
-    share = await give_key(gateway, client, curve)
+async def test_a_proof_for_any_other_signing(gateway, client, share, refused, curve, party):
     key = share.auth_key(party)
-    assert OTHERS.keys() == set(VaultUse._fields)
+    assert OTHERS.keys() == set(vault.VaultUse._fields)
     for name, value in OTHERS.items():
         _, request = client.begin_sign(share, signer=party)
         other = signing(client, request, **{name: value})
@@ -119,14 +96,12 @@ async def test_a_proof_for_any_other_signing(gateway, client, refused, curve, pa
     await client.check_works(share)
 
 
-@with_gateway()
-async def test_a_proof_for_any_other_opening(gateway, client, refused):
-    share = await give_key(gateway, client, "secp256k1")
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-    honest = client.opening(share, store.halves)
+async def test_a_proof_for_any_other_opening(gateway, client, ec_share, refused):
+    store = client.store(ec_share)
+    honest = client.opening(ec_share, store.halves)
     for party in MPC_NODES:
-        boot, key = honest.proofs[party].boot, share.auth_key(party)
-        use = VaultUse.for_opening(honest.key_id, client._named(), boot, honest.reply_key)
+        boot, key = honest.proofs[party].boot, ec_share.auth_key(party)
+        use = vault.VaultUse.for_opening(honest.key_id, client._named(), boot, honest.reply_key)
         assert use.is_authenticated_by(key, honest.proofs[party].mac)
         for name, value in OTHERS.items():
             proof = wire.UseProof(boot, use._replace(**{name: value}).mac(key))
@@ -135,22 +110,17 @@ async def test_a_proof_for_any_other_opening(gateway, client, refused):
     await client.ask("open", honest)
 
 
-@pytest.mark.parametrize("curve", CURVES)
-@with_gateway()
-async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
-    gateway, client, refused, curve
-):
+async def test_a_gateway_that_has_something_else_signed(gateway, client, share, refused, curve):
     """Everything that a request to sign has in it, with the client's own proof."""
-    share = await give_key(gateway, client, curve)
-    other = await Client.of(gateway, "bob").generate(curve)
-    mine = await give_key(gateway, client, next(c for c in CURVES if c != curve))
+    other = await service.Client.of(gateway, "bob").generate(curve)
+    mine = client.give_key(next(c for c in service.CURVES if c != curve))
     _, twin = client.begin_sign(share)
     for change in [
         {"message": bytes(32)},
         {"session_id": os.urandom(32), "messages": ()},
         {"session_id": twin.session_id, "messages": twin.messages},
         {"key_id": mine.record.epoch},
-        {"first": (*sha256_each(twin.messages),)},
+        {"first": (*vault.sha256_each(twin.messages),)},
         {"first": ()},
         {"path": (7,)},
     ]:
@@ -169,82 +139,62 @@ async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
     await client.check_works(share)
 
 
-@pytest.mark.parametrize("curve", CURVES)
-@with_gateway()
-async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(
-    gateway, client, refused, curve
-):
-    share = await give_key(gateway, client, curve)
+async def test_a_gateway_that_puts_in_another_first_message(gateway, client, share, refused, curve):
     party, request = client.begin_sign(share)
-    (good,) = envelopes(request.messages)
+    (good,) = service.envelopes(request.messages)
     forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
     plain = replace(good, sealed=False).encode()
-    for messages in [
-        (forged,),
-        (plain,),
-        (*request.messages, forged),
-        (forged, *request.messages),
-    ]:
+    for messages in [(forged,), (plain,), (*request.messages, forged), (forged, *request.messages)]:
         await refused(gateway, client, "sign", replace(request, messages=messages))
     # what is lost on the way, or arrives twice, is no forgery
     reply = await client.ask("sign", replace(request, messages=request.messages * 2))
-    outputs = feed(party, wire.SignReply.from_bytes(reply).messages)
+    outputs = service.feed(party, wire.SignReply.from_bytes(reply).messages)
     if curve == "secp256k1":
-        feed(party, await client.exchange(request.session_id, sends(outputs)))
+        service.feed(party, await client.exchange(request.session_id, service.sends(outputs)))
     assert party.outcome.result
     _, request = client.begin_sign(share)
     await client.ask("sign", replace(request, messages=()))
     await client.exchange(request.session_id, request.messages)
 
 
-@with_gateway()
-async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, refused):
-    share = await give_key(gateway, client, "ed25519")
+async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, share, refused):
     user_id = await client.user_id()
-    sealed, text = seal(gateway, user_id, share)
-    store, asked = SecretStore.from_text(text), ReplyKey(SystemRng())
+    sealed, text = service.seal(gateway, user_id, share)
+    store, asked = vault.SecretStore.from_text(text), vault.ReplyKey(SystemRng())
     honest = client.opening(share, store.halves, asked.public)
-    own = ReplyKey(SystemRng())
+    own = vault.ReplyKey(SystemRng())
     for party in MPC_NODES:
         stolen = replace(honest, reply_key=own.public)
         await refused(gateway, client, "open", stolen, party=party)
     opened = wire.VaultOpened.from_bytes(await client.ask("open", honest)).halves
     seal_keys = {party: hello.seal_key for party, hello in client.hellos().items()}
     with asked.combine(opened, seal_keys) as key:
-        assert open_share(EncryptedShare.from_text(sealed), store, key, user_id)
+        assert vault.open_share(vault.EncryptedShare.from_text(sealed), store, key, user_id)
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-@with_gateway()
-async def test_without_a_proof_a_vault_does_not_open(gateway, client, refused, party):
-    share = await give_key(gateway, client, "ed25519")
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+async def test_without_a_proof_a_vault_does_not_open(gateway, client, share, refused, party):
+    store = client.store(share)
     honest = client.opening(share, store.halves)
     for proofs in ({}, {j: proof for j, proof in honest.proofs.items() if j != party}):
         asked = OPERATOR if not proofs else party
         await refused(gateway, client, "open", replace(honest, proofs=proofs), party=asked)
 
 
-def test_what_a_client_has_said_is_not_said_again(monkeypatch):
+async def test_what_a_client_has_said_is_not_said_again(monkeypatch, gateway, client, ec_share):
     """Whoever carries it could have it said twice. It does not fit what the MPC node answers the
     second time, as if the client had cheated."""
     monkeypatch.setattr(boot, "MAX_BEGUN_SESSIONS", 4)
-
-    async def work(gateway, client):
-        share = await give_key(gateway, client, "secp256k1")
-        party, request = client.begin_sign(share)
-        reply = wire.SignReply.from_bytes(await client.ask("sign", request))
-        said = sends(feed(party, reply.messages))
-        feed(party, await client.exchange(request.session_id, said))
-        assert party.outcome.result
-        for _ in range(3):  # with the fourth session its boot is none of the last two
-            response = await client.post("sign", request)
-            assert response.json()["error"] == "a session of this id has been begun before"
-            assert response.status_code == 409
-            await client.sign(share)
+    party, request = client.begin_sign(ec_share)
+    reply = wire.SignReply.from_bytes(await client.ask("sign", request))
+    said = service.sends(service.feed(party, reply.messages))
+    service.feed(party, await client.exchange(request.session_id, said))
+    assert party.outcome.result
+    for _ in range(3):  # with the fourth session its boot is none of the last two
         response = await client.post("sign", request)
-        assert response.status_code == 412
-        await client.check_works(share)
-        assert not any(why for rows in shares_of(gateway).values() for *_, why in rows)
-
-    run_with(work)
+        assert response.json()["error"] == "a session of this id has been begun before"
+        assert response.status_code == 409
+        await client.sign(ec_share)
+    response = await client.post("sign", request)
+    assert response.status_code == 412
+    await client.check_works(ec_share)
+    assert not any(why for rows in service.shares_of(gateway).values() for *_, why in rows)

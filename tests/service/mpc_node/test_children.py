@@ -7,18 +7,16 @@ import pytest
 from mpcsim.crypto.bip32 import HARDENED
 from mpcsim.ids import MPC_NODES, OPERATOR
 from mpcsim.service.errors import Refused
-from tests.helpers.gateway import ask_node, give_key, with_gateway
+from tests.helpers.gateway import ask_node
 from tests.helpers.tiers import fast_few
 
 
 @pytest.mark.parametrize("signer", fast_few(MPC_NODES, 1))
-@with_gateway()
-async def test_a_child_signs_and_after_a_recovery_as_well(gateway, client, signer):
-    share = await give_key(gateway, client, "secp256k1")
+async def test_a_child_signs_and_after_a_recovery_as_well(gateway, client, ec_share, signer):
     for path in ((), (0, 7), (HARDENED - 1,) * 10):
-        await client.sign(share, signer=signer, path=path)
+        await client.sign(ec_share, signer=signer, path=path)
     new = await client.recover("secp256k1")
-    assert new.record.chain_code == share.record.chain_code
+    assert new.record.chain_code == ec_share.record.chain_code
     await client.sign(new, signer=signer, path=(0, 7))
 
 
@@ -32,17 +30,15 @@ def refusals(share, client, gateway, user_id, path):
     return request, refused.value
 
 
-@pytest.mark.parametrize(
-    ("curve", "path", "words"),
-    [
-        ("secp256k1", (0, HARDENED), 'step 2 ("2147483648") is hardened'),
-        ("ed25519", (0,), "ed25519 keys have no chain code"),
-    ],
-)
-@with_gateway()
-async def test_a_path_that_leads_nowhere(gateway, client, curve, path, words):
+NOWHERE = [
+    ("secp256k1", (0, HARDENED), 'step 2 ("2147483648") is hardened'),
+    ("ed25519", (0,), "ed25519 keys have no chain code"),
+]
+
+
+@pytest.mark.parametrize(("curve", "path", "words"), NOWHERE)
+async def test_a_path_that_leads_nowhere(gateway, client, share, curve, path, words):
     """Whatever its caller has looked at."""
-    share = await give_key(gateway, client, curve)
     user_id = await client.user_id()
     request, refused = refusals(share, client, gateway, user_id, path)
     assert refused.status == 422

@@ -1,12 +1,6 @@
 """What an MPC node refuses about presignatures, whichever of both signs."""
 
-from __future__ import annotations
-
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import wraps
-from inspect import Signature, signature
-from typing import Any
 
 import pytest
 
@@ -14,39 +8,30 @@ from mpcsim.crypto.bip32 import path_bytes
 from mpcsim.crypto.encoding import NO_CONTEXT
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import SecretStore, SigningRequest, VaultUse
-from tests.helpers.gateway import REPLY_KEY, Client, Failed, give_key, seal, with_gateway
+from mpcsim.service.vault import SigningRequest, VaultUse
+from tests.helpers.gateway import REPLY_KEY, Failed
 from tests.helpers.gateway import ask_node as asked
 
-Keyed = tuple[Any, Client, KeyShare, SecretStore]
-"""Gateway, client, the share of a key in force, and the store of its vault."""
+
+@pytest.fixture
+def share(ec_share):
+    return ec_share
 
 
-def with_key(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Have a test of a ``Keyed`` run; its further arguments are pytest's."""
-
-    @with_gateway()
-    @wraps(test)
-    async def run(gateway: Any, client: Client, **arguments: Any) -> None:
-        share = await give_key(gateway, client, "secp256k1")
-        store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
-        await client.meet()
-        await test((gateway, client, share, store), **arguments)
-
-    rest = [*signature(test).parameters.values()][1:]
-    run.__signature__ = Signature(rest)  # type: ignore[attr-defined]
-    return run
+@pytest.fixture
+def store(client, share):
+    """Of the vault of Alice's key."""
+    return client.store(share)
 
 
-async def refused(client: Client, verb: str, body: wire.Body, status: int, text: str) -> None:
+async def refused(client, verb, body, status, text):
     response = await client.post(verb, body)
     assert (response.status_code, response.json()["error"]) == (status, text)
 
 
-def presigning(client: Client, share: KeyShare, vault: wire.Vault | None, count: int) -> wire.Sign:
+def presigning(client, share, vault, count):
     """A request to make presignatures, with a proof of its own."""
     signer, session_id, first = OPERATOR, bytes(32), (bytes(32),)
     use = VaultUse.for_signing(
@@ -63,9 +48,7 @@ def presigning(client: Client, share: KeyShare, vault: wire.Vault | None, count:
 
 
 @pytest.mark.parametrize("how", ["no vault", "a whole", "too many", "just as many as may be"])
-@with_key
-async def test_presignatures_that_are_not_made(keyed: Keyed, how: str) -> None:
-    gateway, client, share, store = keyed
+async def test_presignatures_that_are_not_made(gateway, client, share, store, how):
     count = wire.MAX_BATCH + (how == "too many")
     vault = client._vault(share, store, OPERATOR, presignatures=count)
     node = gateway.links[OPERATOR].node
@@ -83,9 +66,7 @@ async def test_presignatures_that_are_not_made(keyed: Keyed, how: str) -> None:
     assert node.sessions == (how == "just as many as may be")
 
 
-def opening(
-    client: Client, share: KeyShare, store: SecretStore, party: int = INSTITUTION, **about: Any
-) -> wire.OpenHalf:
+def opening(client, share, store, party=INSTITUTION, **about):
     """A request to an MPC node to open its half, with a proof."""
     using = about.get("using")
     use = VaultUse.for_opening(
@@ -103,10 +84,7 @@ def opening(
 USING = wire.HiddenPresignedRequest(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-@with_key
-async def test_as_many_are_allowed_as_may_be_made_in_a_session(keyed: Keyed, party: int) -> None:
-    gateway, client, share, store = keyed
+async def test_as_many_are_allowed_as_a_session_may_make(gateway, client, share, store, party):
     link, user_id, most = gateway.links[party], await client.user_id(), wire.MAX_BATCH
     for count in (most - 1, most, most + 1, 255):
         body = opening(client, share, store, party, count=count)
@@ -122,10 +100,8 @@ async def test_as_many_are_allowed_as_may_be_made_in_a_session(keyed: Keyed, par
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-@with_key
-async def test_either_side_lets_a_presignature_be_used_once(keyed: Keyed, signer: int) -> None:
+async def test_either_side_lets_a_presignature_be_used_once(gateway, client, share, store, signer):
     """The one that signs, and the one that only opens its half: neither relies on the other."""
-    gateway, client, share, store = keyed
     other, user_id = 5 - signer, await client.user_id()
     (part,), allowance = await client.presign(share, store, signer=signer)
     body = client.begin_presigned(share, store, part, allowance, signer=signer)
@@ -143,14 +119,10 @@ async def test_either_side_lets_a_presignature_be_used_once(keyed: Keyed, signer
 
 @pytest.mark.parametrize("signer", MPC_NODES)
 @pytest.mark.parametrize("how", ["suspended", "recovered", "restarted"])
-@with_key
-async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
-    keyed: Keyed, signer: int, how: str
-) -> None:
-    gateway, client, share, store = keyed
+async def test_neither_side_keeps_any_of_a_past_key(gateway, client, share, store, signer, how):
     nodes = [gateway.links[party].node for party in MPC_NODES]
 
-    def kept() -> int:
+    def kept():
         """On how many pools there is any: using one up would be all that shows it."""
         lists = [node._presignatures for node in nodes]
         pools = [pool._pool for each in lists for pool in (each.shares, each.usage_tokens)]
@@ -169,11 +141,7 @@ async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
 
 
 @pytest.mark.parametrize("about", [{"count": 1}, {"using": USING}], ids=["count", "using"])
-@with_key
-async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
-    keyed: Keyed, about: dict[str, Any]
-) -> None:
-    gateway, client, share, store = keyed
+async def test_nor_with_what_one_mpc_node_opens(gateway, client, share, store, about):
     link, user_id = gateway.links[INSTITUTION], await client.user_id()
     body = opening(client, share, store, **about)
     with pytest.raises(Refused, match="vaults that both MPC nodes open"):
@@ -183,10 +151,8 @@ async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
     assert link.node._presignatures.usage_tokens._pool._size == 0
 
 
-@with_key
-async def test_the_other_node_hears_neither_message_nor_path(keyed: Keyed) -> None:
+async def test_the_other_node_hears_neither_message_nor_path(gateway, client, share, store):
     """And yet a hash of both, with what the signer alone hears, too: all of it is authenticated."""
-    gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
     body = client.begin_presigned(share, store, part, allowance, path=(0x0A0B0C0D,))
     node, seen = gateway.links[INSTITUTION].node, []
@@ -199,9 +165,7 @@ async def test_the_other_node_hears_neither_message_nor_path(keyed: Keyed) -> No
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-@with_key
-async def test_who_is_not_the_signer_does_not_sign(keyed: Keyed, signer: int) -> None:
-    gateway, client, share, store = keyed
+async def test_who_is_not_the_signer_does_not_sign(gateway, client, share, store, signer):
     (part,), allowance = await client.presign(share, store, signer=signer)
     body = client.begin_presigned(share, store, part, allowance, signer=signer)
     link, user_id = gateway.links[5 - signer], await client.user_id()
@@ -214,9 +178,7 @@ async def test_who_is_not_the_signer_does_not_sign(keyed: Keyed, signer: int) ->
             asked(link, verb, user_id, request)
 
 
-@with_key
-async def test_a_path_to_no_key_uses_nothing_up(keyed: Keyed) -> None:
-    gateway, client, share, store = keyed
+async def test_a_path_to_no_key_uses_nothing_up(gateway, client, share, store):
     (part,), allowance = await client.presign(share, store)
     body = client.begin_presigned(share, store, part, allowance, path=(1 << 31,))
     response = await client.post("presigned", body)
@@ -224,9 +186,7 @@ async def test_a_path_to_no_key_uses_nothing_up(keyed: Keyed) -> None:
     assert gateway.links[OPERATOR].node._presignatures.shares._pool._size == 1
 
 
-@with_key
-async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> None:
-    gateway, client, share, store = keyed
+async def test_a_part_that_was_used_elsewhere_in_the_process(gateway, client, share, store):
     (part,), allowance = await client.presign(share, store)
     pool = gateway.links[OPERATOR].node._presignatures.shares._pool
     ((_, kept),) = pool._of[share.record.epoch.hex()].items()
@@ -237,9 +197,7 @@ async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> No
     await refused(client, "presigned", body, 410, said)
 
 
-@with_key
-async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed) -> None:
-    gateway, client, share, store = keyed
+async def test_a_session_draws_from_its_nodes_generator(gateway, client, share, store):
     node, vault = gateway.links[OPERATOR].node, client._vault(share, store, OPERATOR)
     body = presigning(client, share, vault, 1)
     held, said = node._shares.decoded(node.store.find(share.record.epoch.hex())), []
@@ -250,11 +208,9 @@ async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed) -> None:
     assert said[0] == said[1]
 
 
-@with_key
-async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed) -> None:
-    gateway, client, share, store = keyed
+async def test_a_session_whose_client_is_told_of_a_failure_is_over(gateway, client, share, store):
 
-    async def failing(*_: Any) -> Any:
+    async def failing(*_):
         raise node_unreachable(INSTITUTION)
 
     gateway.gateway.activation.signed_record = failing
@@ -263,15 +219,13 @@ async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed)
     assert not gateway.gateway.sessions._sessions
 
 
-@with_key
-async def test_the_gateway_asks_nobody_about_a_suspended_key(keyed: Keyed) -> None:
-    gateway, client, share, store = keyed
+async def test_the_gateway_asks_nobody_about_a_suspended_key(gateway, client, share, store):
     (part,), allowance = await client.presign(share, store)
     body = client.begin_presigned(share, store, part, allowance)
     await client.ask("suspend", await client.suspension(share))
     for link in gateway.links.values():
         link.node.handle = lambda *_: pytest.fail("asked")
-    gateway.app.recorder.counters.append((entries := list[Any]()).append)
+    gateway.app.recorder.counters.append((entries := []).append)
     for verb, request in (("presigned", body), ("open", client.opening(share, store.halves))):
         response = await client.post(verb, request)
         assert response.status_code == 409

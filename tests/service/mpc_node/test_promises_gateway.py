@@ -1,8 +1,6 @@
 """Promises of an MPC node about its votes, its aborts and the shares that it puts in force,
 whatever a gateway asks of it."""
 
-import asyncio
-from contextlib import closing
 from dataclasses import fields, replace
 
 import pytest
@@ -19,7 +17,7 @@ from mpcsim.service.rpc.activation_messages import (
 )
 from mpcsim.service.rpc.statements import Abort, KeyRecord, LogHead
 from tests.helpers.adversary import alter_kind
-from tests.helpers.gateway import Client, ask_node, cheating, feed, give_key, open_with, sends
+from tests.helpers.gateway import ask_node, cheating, feed, sends
 from tests.helpers.voting import (
     CURVE,
     IDENTITIES,
@@ -32,39 +30,34 @@ from tests.helpers.voting import (
     vote_of,
 )
 
-both = pytest.mark.parametrize("party", MPC_NODES)
 DAMAGED = "the {}'s stored record of this key is damaged"
 
 
-@both
-def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for(party):
+def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for(world, party):
     other = OPERATOR + INSTITUTION - party
-    with World() as world:
-        first_key(world)
-        world.prepare("new", "first", (other,))
-        abort = Abort(USER, CURVE, epoch("new"))
-        vote = world.nodes[other].vote(epoch("new").hex())
-        shown = [
-            None,
-            vote_of(party, "new"),
-            vote_of(other, "another"),
-            vote_of(other, "new", user_id="another"),
-            vote_of(other, "new", curve_name="secp256k1"),
-            replace(vote, signatures={other: bytes(64)}),
-        ]
-        for others in shown:
-            with pytest.raises(Refused, match="neither node has such a share"):
-                world.handle(party, "abort", AbortEpoch(abort, others))
-        ended = AbortEpochReply.from_bytes(world.handle(party, "abort", AbortEpoch(abort, vote)))
-        assert world.handle(party, "abort", AbortEpoch(abort, None)) == ended.to_bytes()
-        world.handle(other, "drop", DropShare(abort, ended.signature))
-        assert world.settled() == epoch("first")
+    world.prepare("new", "first", (other,))
+    abort = Abort(USER, CURVE, epoch("new"))
+    vote = world.nodes[other].vote(epoch("new").hex())
+    shown = [
+        None,
+        vote_of(party, "new"),
+        vote_of(other, "another"),
+        vote_of(other, "new", user_id="another"),
+        vote_of(other, "new", curve_name="secp256k1"),
+        replace(vote, signatures={other: bytes(64)}),
+    ]
+    for others in shown:
+        with pytest.raises(Refused, match="neither node has such a share"):
+            world.handle(party, "abort", AbortEpoch(abort, others))
+    ended = AbortEpochReply.from_bytes(world.handle(party, "abort", AbortEpoch(abort, vote)))
+    assert world.handle(party, "abort", AbortEpoch(abort, None)) == ended.to_bytes()
+    world.handle(other, "drop", DropShare(abort, ended.signature))
+    assert world.settled() == epoch("first")
 
 
-@both
-def test_a_share_that_is_not_there_is_not_voted_for(party):
-    with World() as world, pytest.raises(Refused, match="there is no such share to vote for"):
-        world.nodes[party].vote(epoch("new").hex())
+def test_a_share_that_is_not_there_is_not_voted_for(empty_world, party):
+    with pytest.raises(Refused, match="there is no such share to vote for"):
+        empty_world.nodes[party].vote(epoch("new").hex())
 
 
 ALTERED = {
@@ -80,37 +73,33 @@ ALTERED = {
 }
 
 
-@both
-def test_a_record_proves_itself_or_puts_nothing_in_force(party):
+def test_a_record_proves_itself_or_puts_nothing_in_force(world, party):
     assert ALTERED.keys() == {field.name for field in fields(KeyRecord)}
-    with World() as world:
-        first_key(world)
-        one, other = forged(world, "new").values()
-        whole = one.with_vote(other)
-        altered = [one, other, replace(whole, signatures={})]
+    one, other = forged(world, "new").values()
+    whole = one.with_vote(other)
+    altered = [one, other, replace(whole, signatures={})]
+    altered += [
+        replace(whole, record=replace(whole.record, **{name: value}))
+        for name, value in ALTERED.items()
+    ]
+    for signer in MPC_NODES:
+        stolen = whole.signatures[OPERATOR + INSTITUTION - signer]
+        wrong_head = LogHead(whole.heads[signer].count + 1, whole.heads[signer].hash)
         altered += [
-            replace(whole, record=replace(whole.record, **{name: value}))
-            for name, value in ALTERED.items()
+            replace(whole, signatures={**whole.signatures, signer: bytes(64)}),
+            replace(whole, signatures={**whole.signatures, signer: stolen}),
+            replace(whole, heads={**whole.heads, signer: wrong_head}),
+            replace(whole, seal_numbers={**whole.seal_numbers, signer: 1}),
         ]
-        for signer in MPC_NODES:
-            stolen = whole.signatures[OPERATOR + INSTITUTION - signer]
-            wrong_head = LogHead(whole.heads[signer].count + 1, whole.heads[signer].hash)
-            altered += [
-                replace(whole, signatures={**whole.signatures, signer: bytes(64)}),
-                replace(whole, signatures={**whole.signatures, signer: stolen}),
-                replace(whole, heads={**whole.heads, signer: wrong_head}),
-                replace(whole, seal_numbers={**whole.seal_numbers, signer: 1}),
-            ]
-        for record in altered:
-            with pytest.raises(Refused) as refused:
-                world.handle(party, "activate", record)
-            assert refused.value.status == 400
-        assert world.stores[party].active_share(USER, CURVE).key_id == epoch("first").hex()
-        world.handle(party, "activate", whole)
-        assert world.settled() == epoch("new")
+    for record in altered:
+        with pytest.raises(Refused) as refused:
+            world.handle(party, "activate", record)
+        assert refused.value.status == 400
+    assert world.stores[party].active_share(USER, CURVE).key_id == epoch("first").hex()
+    world.handle(party, "activate", whole)
+    assert world.settled() == epoch("new")
 
 
-@both
 def test_votes_for_a_share_that_this_node_does_not_have_are_nothing_to_it(party):
     with World() as world, World() as elsewhere:
         for place in (world, elsewhere):
@@ -120,68 +109,55 @@ def test_votes_for_a_share_that_this_node_does_not_have_are_nothing_to_it(party)
             world.handle(party, "activate", one.with_vote(other))
 
 
-def test_votes_for_another_record_than_this_nodes_own_are_nothing_to_it():
+def test_votes_for_another_record_than_this_nodes_own_are_nothing_to_it(world):
     """Genuine ones, as if its store had been put back and it had voted again."""
-    with World() as world:
-        first_key(world)
-        forged(world, "new")
-        one, other = (vote_of(party, "new", number=7) for party in MPC_NODES)
-        for party in MPC_NODES:
-            with pytest.raises(Refused, match="it has not voted for this record"):
-                world.handle(party, "activate", one.with_vote(other))
-        assert world.settled() == epoch("new")
+    forged(world, "new")
+    one, other = (vote_of(party, "new", number=7) for party in MPC_NODES)
+    for party in MPC_NODES:
+        with pytest.raises(Refused, match="it has not voted for this record"):
+            world.handle(party, "activate", one.with_vote(other))
+    assert world.settled() == epoch("new")
 
 
-@both
-def test_a_damaged_vote_is_no_fault_of_whoever_asks_for_it(party):
-    with World() as world:
-        world.prepare("new")
-        world.nodes[party].vote(epoch("new").hex())
-        with world.stores[party]._database.transaction() as cursor:
-            cursor.execute("UPDATE shares SET record = x'00'")
-        with pytest.raises(NodeFailed, match=DAMAGED.format(ROLES[party])):
-            world.handle(party, "vote", wire.Activate(bytes(32), epoch("new")))
+def test_a_damaged_vote_is_no_fault_of_whoever_asks_for_it(empty_world, party):
+    empty_world.prepare("new")
+    empty_world.nodes[party].vote(epoch("new").hex())
+    with empty_world.stores[party]._database.transaction() as cursor:
+        cursor.execute("UPDATE shares SET record = x'00'")
+    with pytest.raises(NodeFailed, match=DAMAGED.format(ROLES[party])):
+        empty_world.handle(party, "vote", wire.Activate(bytes(32), epoch("new")))
 
 
-@both
 @pytest.mark.parametrize("damage", ["record = x'00'", "key_id = 'no epoch'"])
-def test_a_damaged_record_is_said_to_be_so(damage, party):
-    with World() as world:
-        first_key(world)
-        with world.stores[party]._database.transaction() as cursor:
-            cursor.execute(f"UPDATE shares SET {damage}")
-        with pytest.raises(NodeFailed, match=DAMAGED.format(ROLES[party])):
-            world.handle(party, "standing", GetActivationState(USER, CURVE))
+def test_a_damaged_record_is_said_to_be_so(world, damage, party):
+    with world.stores[party]._database.transaction() as cursor:
+        cursor.execute(f"UPDATE shares SET {damage}")
+    with pytest.raises(NodeFailed, match=DAMAGED.format(ROLES[party])):
+        world.handle(party, "standing", GetActivationState(USER, CURVE))
 
 
-def test_a_share_is_dropped_on_the_other_nodes_signature_alone():
-    with World() as world:
-        first_key(world)
-        forged(world, "new")
-        abort = Abort(USER, CURVE, epoch("new"))
+def test_a_share_is_dropped_on_the_other_nodes_signature_alone(world):
+    forged(world, "new")
+    abort = Abort(USER, CURVE, epoch("new"))
+    for party in MPC_NODES:
+        mine, theirs = IDENTITIES[party], IDENTITIES[OPERATOR + INSTITUTION - party]
+        about_another = theirs.sign(replace(abort, epoch=epoch("first")))
+        for signature in (bytes(64), mine.sign(abort), about_another):
+            with pytest.raises(Refused, match="has not signed this abort"):
+                world.handle(party, "drop", DropShare(abort, signature))
+    assert world.settled() == epoch("new")
+
+
+def test_votes_and_aborts_are_of_the_right_user_and_curve(world):
+    forged(world, "new")
+    for user, curve in [("another", CURVE), (USER, "secp256k1")]:
+        abort = Abort(user, curve, epoch("new"))
         for party in MPC_NODES:
-            mine, theirs = IDENTITIES[party], IDENTITIES[OPERATOR + INSTITUTION - party]
-            about_another = theirs.sign(replace(abort, epoch=epoch("first")))
-            for signature in (bytes(64), mine.sign(abort), about_another):
-                with pytest.raises(Refused, match="has not signed this abort"):
-                    world.handle(party, "drop", DropShare(abort, signature))
-        assert world.settled() == epoch("new")
-
-
-def test_votes_and_aborts_are_of_the_right_user_and_curve():
-    with World() as world:
-        first_key(world)
-        forged(world, "new")
-        for user, curve in [("another", CURVE), (USER, "secp256k1")]:
-            abort = Abort(user, curve, epoch("new"))
-            for party in MPC_NODES:
-                drop = DropShare(abort, IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
-                for verb, body in [("abort", AbortEpoch(abort, None)), ("drop", drop)]:
-                    with pytest.raises(
-                        Refused, match=r"another user or curve|neither node has such"
-                    ):
-                        world.handle(party, verb, body)
-        assert world.settled() == epoch("new")
+            drop = DropShare(abort, IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
+            for verb, body in [("abort", AbortEpoch(abort, None)), ("drop", drop)]:
+                with pytest.raises(Refused, match=r"another user or curve|neither node has such"):
+                    world.handle(party, verb, body)
+    assert world.settled() == epoch("new")
 
 
 # ---------------------------------------------------------------------- a client that cheats
@@ -192,44 +168,35 @@ COMMITTED = alter_kind(
 OF_ANOTHER_SESSION = alter_kind("Commitments", lambda m: replace(m, context=bytes(32)))
 
 
-@both
-@pytest.mark.parametrize(
-    ("curve", "tamper", "convicts", "discards"),
-    [
-        ("secp256k1", COMMITTED, True, True),
-        ("secp256k1", alter_kind("Commit", lambda m: b"?"), True, False),
-        ("ed25519", alter_kind("Commitments", lambda m: b"?"), True, False),
-        ("ed25519", OF_ANOTHER_SESSION, False, False),
-    ],
-)
-def test_a_node_uses_no_key_that_its_client_was_caught_cheating_with(
-    party, curve, tamper, convicts, discards
+CHEATS = [
+    ("secp256k1", COMMITTED, True, True),
+    ("secp256k1", alter_kind("Commit", lambda m: b"?"), True, False),
+    ("ed25519", alter_kind("Commitments", lambda m: b"?"), True, False),
+    ("ed25519", OF_ANOTHER_SESSION, False, False),
+]
+
+
+@pytest.mark.parametrize(("curve", "tamper", "convicts", "discards"), CHEATS)
+async def test_a_node_uses_no_key_that_its_client_was_caught_cheating_with(
+    party, curve, tamper, convicts, discards, gateway, client, share
 ):
     """Its store says so from then on; what proves no cheat suspends nothing."""
-
-    async def work(gateway, client):
-        share, link = await give_key(gateway, client, curve), gateway.links[party]
-        user_id, key_id = await client.user_id(), share.record.epoch
-        await client.meet()
-        played, request = client.begin_sign(share, signer=party, wrap=cheating(tamper))
-        answer = wire.Answer.from_bytes(ask_node(link, "sign", user_id, request))
-        messages = sends(feed(played, answer.messages))
-        if answer.open:
-            body = wire.Exchange(request.session_id, messages)
-            ask_node(link, "exchange", user_id, body, key_id)
-        assert link.node.sessions == 0
-        stored = link.node.store.find(key_id.hex())
-        assert (stored.suspended or "").endswith("(by the client)" * convicts)
-        assert bool(stored.suspended) == convicts
-        if curve == "secp256k1":
-            state = KeyShare.from_bytes(stored.share).peers[CLIENT].multiplication
-            assert (state is None) == discards
-        honest = client.begin_sign(share, signer=party)[1]
-        if convicts:
-            with pytest.raises(Refused, match=f"this key is suspended at the {ROLES[party]}: "):
-                ask_node(link, "sign", user_id, honest)
-        else:
+    link, user_id, key_id = gateway.links[party], await client.user_id(), share.record.epoch
+    played, request = client.begin_sign(share, signer=party, wrap=cheating(tamper))
+    answer = wire.Answer.from_bytes(ask_node(link, "sign", user_id, request))
+    messages = sends(feed(played, answer.messages))
+    if answer.open:
+        ask_node(link, "exchange", user_id, wire.Exchange(request.session_id, messages), key_id)
+    assert link.node.sessions == 0
+    stored = link.node.store.find(key_id.hex())
+    assert (stored.suspended or "").endswith("(by the client)" * convicts)
+    assert bool(stored.suspended) == convicts
+    if curve == "secp256k1":
+        state = KeyShare.from_bytes(stored.share).peers[CLIENT].multiplication
+        assert (state is None) == discards
+    honest = client.begin_sign(share, signer=party)[1]
+    if convicts:
+        with pytest.raises(Refused, match=f"this key is suspended at the {ROLES[party]}: "):
             ask_node(link, "sign", user_id, honest)
-
-    with closing(open_with()) as gateway:
-        asyncio.run(work(gateway, Client.of(gateway)))
+    else:
+        ask_node(link, "sign", user_id, honest)

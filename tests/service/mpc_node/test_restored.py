@@ -4,9 +4,8 @@ In memory, and without a gateway that would have the two hear each other; what a
 of backups in files is in ``tests/service/operations/test_restore.py``.
 """
 
-import asyncio
 import os
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 
 import pytest
@@ -35,36 +34,19 @@ from mpcsim.service.rpc.statements import (
     SignedRecord,
     is_signed_by,
 )
-from mpcsim.service.vault import SecretStore
-from tests.helpers.gateway import (
-    REPLY_KEY,
-    Client,
-    Failed,
-    ask_node,
-    delivered,
-    give_key,
-    open_with,
-    seal,
-    shares_of,
-    with_gateway,
-)
+from tests.helpers import gateway as service
 
 
-def run(party, work):
-    """Run ``work(gateway, client, share)`` with a key, and that MPC node's store put back."""
-
-    async def whole():
-        with closing(open_with()) as gateway:
-            client = Client.of(gateway)
-            share = await give_key(gateway, client, "ed25519")
-            node = gateway.links[party].node
-            node.store.mark_restored("yesterday", both=False)
-            node.restart()
-            await gateway.links[party].hello(fresh=True)
-            await client.meet()
-            await work(gateway, client, share)
-
-    asyncio.run(whole())
+@pytest.fixture
+@asynccontextmanager
+async def restored(request, gateway, share):
+    """The gateway, after the store of the operator (or of the test's ``party``) was put back."""
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    link = gateway.links[params.get("party", OPERATOR)]
+    link.node.store.mark_restored("yesterday", both=False)
+    link.node.restart()
+    await link.hello(fresh=True)
+    yield gateway  # noqa: PT022 -- the event loop enters it
 
 
 def unmerged(gateway, party):
@@ -79,54 +61,50 @@ def _user_and_curve(gateway):
 # ---------------------------------------------------------------------- verb by verb
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
-def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
-    async def work(gateway, client, share):
-        link, user_id, epoch = gateway.links[party], await client.user_id(), share.record.epoch
-        halves = SecretStore.from_text(seal(gateway, user_id, share)[1]).halves
-        half, proof = halves[party], client.opening(share, halves).proofs[party]
-        using = wire.PresignedRequest(party, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
-        vault = wire.Vault(REPLY_KEY, {party: half}, {})
-        no = {
-            "open": wire.OpenHalf(epoch, REPLY_KEY, half, proof),
-            "sign": client.begin_sign(share, signer=party)[1],
-            "presigned": wire.Presigned(epoch, using, proof, vault),
-            "generate": wire.Generate(os.urandom(32), "ed25519", ()),
-            "recover": wire.Recover(os.urandom(32), "ed25519"),
-        }
-        me, other = ROLES[party], ROLES[5 - party]
-        unheard = f"the {me}'s store has been restored and has not heard from the {other} about"
-        for verb, body in no.items():
-            with pytest.raises(Unmerged, match=unheard) as failed:
-                ask_node(link, verb, user_id, body, epoch if verb != "generate" else None)
-            assert (failed.value.status, failed.value.party) == (424, party), verb
-        gone = {
-            "exchange": wire.Exchange(os.urandom(32), ()),
-            "vote": wire.Activate(os.urandom(32), epoch),
-        }
-        for verb, body in gone.items():  # no session outlives a start
-            with pytest.raises(Refused) as refusal:
-                ask_node(link, verb, user_id, body, epoch)
-            assert refusal.value.status == 410, verb
-        record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
-        before = shares_of(gateway)
-        yes = {
-            "standing": GetActivationState(user_id, "ed25519"),
-            "testify": GetReconciliationStatement(user_id, "ed25519", bytes(BOOT_BYTES)),
-            "activate": record,
-        }
-        for verb, body in yes.items():
-            ask_node(link, verb, user_id, body)
-        ask_node(link, "holdings", "", ListShares(""))
-        ask_node(link, "attest", "", GetAttestation())
-        assert shares_of(gateway) == before
-        assert unmerged(gateway, party)
-        await client.ask("suspend", await client.suspension(share, 5 - party))
-        await delivered(gateway)
-        said = f"the client caught party {5 - party} cheating"
-        assert shares_of(gateway)[party][0][-1] == said
-
-    run(party, work)
+async def test_what_a_node_does_with_a_key_that_it_has_not_heard_of(party, restored, client, share):
+    link, user_id, epoch = restored.links[party], await client.user_id(), share.record.epoch
+    halves = client.store(share).halves
+    half, proof = halves[party], client.opening(share, halves).proofs[party]
+    using = wire.PresignedRequest(party, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
+    vault = wire.Vault(service.REPLY_KEY, {party: half}, {})
+    no = {
+        "open": wire.OpenHalf(epoch, service.REPLY_KEY, half, proof),
+        "sign": client.begin_sign(share, signer=party)[1],
+        "presigned": wire.Presigned(epoch, using, proof, vault),
+        "generate": wire.Generate(os.urandom(32), "ed25519", ()),
+        "recover": wire.Recover(os.urandom(32), "ed25519"),
+    }
+    me, other = ROLES[party], ROLES[5 - party]
+    unheard = f"the {me}'s store has been restored and has not heard from the {other} about"
+    for verb, body in no.items():
+        with pytest.raises(Unmerged, match=unheard) as failed:
+            service.ask_node(link, verb, user_id, body, epoch if verb != "generate" else None)
+        assert (failed.value.status, failed.value.party) == (424, party), verb
+    gone = {
+        "exchange": wire.Exchange(os.urandom(32), ()),
+        "vote": wire.Activate(os.urandom(32), epoch),
+    }
+    for verb, body in gone.items():  # no session outlives a start
+        with pytest.raises(Refused) as refusal:
+            service.ask_node(link, verb, user_id, body, epoch)
+        assert refusal.value.status == 410, verb
+    record = SignedRecord.from_bytes(restored.gateway.registry.key(user_id, "ed25519").record)
+    before = service.shares_of(restored)
+    yes = {
+        "standing": GetActivationState(user_id, "ed25519"),
+        "testify": GetReconciliationStatement(user_id, "ed25519", bytes(BOOT_BYTES)),
+        "activate": record,
+    }
+    for verb, body in yes.items():
+        service.ask_node(link, verb, user_id, body)
+    service.ask_node(link, "holdings", "", ListShares(""))
+    service.ask_node(link, "attest", "", GetAttestation())
+    assert service.shares_of(restored) == before
+    assert unmerged(restored, party)
+    await client.ask("suspend", await client.suspension(share, 5 - party))
+    await service.delivered(restored)
+    said = f"the client caught party {5 - party} cheating"
+    assert service.shares_of(restored)[party][0][-1] == said
 
 
 # ---------------------------------------------------------------------- who brings what
@@ -135,7 +113,7 @@ def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
 def brought(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed25519"):
     """A testimony, as the gateway brings it."""
     boot = gateway.links[to].node.hello().boot if nonce is None else nonce
-    reply = ask_node(
+    reply = service.ask_node(
         gateway.links[by], "testify", user_id, GetReconciliationStatement(user_id, curve, boot)
     )
     return SignedReconciliationStatement.from_bytes(reply)
@@ -152,9 +130,8 @@ def merge(gateway, said, to=OPERATOR):
     link.node.handle("merge", link.grant(scope), said.to_bytes())
 
 
-@with_gateway()
 async def test_what_a_node_says_of_a_key(gateway, client):
-    share, user_id = await give_key(gateway, client, "ed25519"), await client.user_id()
+    share, user_id = client.give_key("ed25519"), await client.user_id()
     epoch, store = share.record.epoch, gateway.links[OPERATOR].node.store
     said = brought(gateway, user_id, by=OPERATOR).statement
     assert (said.active.epoch, said.suspended, said.aborted, said.restored) == (epoch, (), (), 0)
@@ -168,71 +145,60 @@ async def test_what_a_node_says_of_a_key(gateway, client):
     assert said.aborted == (*reversed(others[1:]),)
 
 
-def test_nothing_but_the_other_s_own_words_of_now_is_taken():
-    async def work(gateway, client, share):
-        user_id = await client.user_id()
-        node, other = (gateway.links[p].node for p in MPC_NODES)
-        true = brought(gateway, user_id)
-        assert is_signed_by(other.hello().identity, true.statement, true.signature)
-        older = brought(gateway, user_id)
-        mallory = await Client.of(gateway, "mallory").user_id()
-        stranger = Identity(bytes(32))
-        not_its, started = (
-            "this is no statement of the institution",
-            "has another boot than this is for",
-        )
-        for bad, text in (
-            (replace(true, signature=bytes(64)), not_its),
-            (replace(true, statement=replace(true.statement, restored=1)), not_its),
-            (forged(true, stranger), not_its),
-            (forged(true, node._context.identity), not_its),
-            (forged(true, other._context.identity, party=OPERATOR), not_its),
-            (brought(gateway, user_id, by=OPERATOR), not_its),
-            (brought(gateway, user_id, nonce=bytes(BOOT_BYTES)), started),
-            (forged(true, other._context.identity, restored=1), "so has the institution's"),
-            (
-                forged(true, other._context.identity, active=None),
-                "does not know its share of this key",
-            ),
-        ):
-            with pytest.raises(Refused, match=text):
-                merge(gateway, bad)
-            assert unmerged(gateway, OPERATOR)
-        for harmless in (  # of another key
-            brought(gateway, mallory),
-            brought(gateway, user_id, curve="secp256k1"),
-        ):
-            merge(gateway, harmless)
-            assert unmerged(gateway, OPERATOR)
-        node.restart()
-        await gateway.links[OPERATOR].hello(fresh=True)
-        with pytest.raises(Refused, match=started):
-            merge(gateway, older)
-        merge(gateway, brought(gateway, user_id))
-        assert not unmerged(gateway, OPERATOR)
-        await client.check_works(share)
-
-    run(OPERATOR, work)
+async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, client, share):
+    user_id = await client.user_id()
+    node, other = (restored.links[p].node for p in MPC_NODES)
+    true = brought(restored, user_id)
+    assert is_signed_by(other.hello().identity, true.statement, true.signature)
+    older = brought(restored, user_id)
+    mallory = await service.Client.of(restored, "mallory").user_id()
+    stranger = Identity(bytes(32))
+    not_its, started = (
+        "this is no statement of the institution",
+        "has another boot than this is for",
+    )
+    for bad, text in (
+        (replace(true, signature=bytes(64)), not_its),
+        (replace(true, statement=replace(true.statement, restored=1)), not_its),
+        (forged(true, stranger), not_its),
+        (forged(true, node._context.identity), not_its),
+        (forged(true, other._context.identity, party=OPERATOR), not_its),
+        (brought(restored, user_id, by=OPERATOR), not_its),
+        (brought(restored, user_id, nonce=bytes(BOOT_BYTES)), started),
+        (forged(true, other._context.identity, restored=1), "so has the institution's"),
+        (forged(true, other._context.identity, active=None), "does not know its share of this key"),
+    ):
+        with pytest.raises(Refused, match=text):
+            merge(restored, bad)
+        assert unmerged(restored, OPERATOR)
+    for harmless in (  # of another key
+        brought(restored, mallory),
+        brought(restored, user_id, curve="secp256k1"),
+    ):
+        merge(restored, harmless)
+        assert unmerged(restored, OPERATOR)
+    node.restart()
+    await restored.links[OPERATOR].hello(fresh=True)
+    with pytest.raises(Refused, match=started):
+        merge(restored, older)
+    merge(restored, brought(restored, user_id))
+    assert not unmerged(restored, OPERATOR)
+    await client.check_works(share)
 
 
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
-def test_with_a_suspension_of_the_other_goes_the_multiplication_state(curve):
-    async def work(gateway, client, share):
-        if curve == "secp256k1":
-            share = await give_key(gateway, client, curve)
-        key_id, user_id = share.record.epoch.hex(), await client.user_id()
-        node, other = (gateway.links[p].node for p in MPC_NODES)
-        other.store.suspend(key_id, "seen cheating")
-        merge(gateway, brought(gateway, user_id, curve=curve))
-        stored = node.store.find(key_id)
-        assert (stored.suspended, stored.suspended_there) == (
-            "the other MPC node says that it is suspended",
-            1,
-        )
-        kept = node._shares.decode(stored)  # a share is shown to nobody
-        assert {kept.peers[j].multiplication for j in (CLIENT, INSTITUTION)} == {None}
-
-    run(OPERATOR, work)
+async def test_with_a_suspension_goes_the_multiplication_state(curve, restored, client, share):
+    key_id, user_id = share.record.epoch.hex(), await client.user_id()
+    node, other = (restored.links[p].node for p in MPC_NODES)
+    other.store.suspend(key_id, "seen cheating")
+    merge(restored, brought(restored, user_id, curve=curve))
+    stored = node.store.find(key_id)
+    assert (stored.suspended, stored.suspended_there) == (
+        "the other MPC node says that it is suspended",
+        1,
+    )
+    kept = node._shares.decode(stored)  # a share is shown to nobody
+    assert {kept.peers[j].multiplication for j in (CLIENT, INSTITUTION)} == {None}
 
 
 # ---------------------------------------------------------------------- the store's part
@@ -338,26 +304,23 @@ def test_of_each_user_and_curve_the_newest_sessions_without_a_vote_are_remembere
         )
 
 
-def test_a_first_key_whose_deal_was_withheld_since_blocks_nobody(monkeypatch):
+async def test_a_first_key_whose_deal_was_withheld_blocks_nobody(monkeypatch, restored, client):
     """The other node has voted for it; this one never had a share."""
 
-    async def work(gateway, client, share):
-        node, other = (gateway.links[party].node for party in MPC_NODES)
-        user_id = await client.user_id()
+    node, other = (restored.links[party].node for party in MPC_NODES)
+    user_id = await client.user_id()
 
-        def withheld(session, made):
-            raise Refused(400, "nothing came")
+    def withheld(session, made):
+        raise Refused(400, "nothing came")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(node._runner, "_prepare", withheld)
-            patch.setattr(other._expiry, "drop_made", lambda session: None)
-            with pytest.raises(Failed, match="nothing came"):
-                await client.generate("secp256k1")
-        (made,) = other.store.of_key(user_id, "secp256k1")
-        other._voting.vote(made.key_id)
-        await client.check_works(await client.generate("secp256k1"))
-
-    run(OPERATOR, work)
+    with monkeypatch.context() as patch:
+        patch.setattr(node._runner, "_prepare", withheld)
+        patch.setattr(other._expiry, "drop_made", lambda session: None)
+        with pytest.raises(service.Failed, match="nothing came"):
+            await client.generate("secp256k1")
+    (made,) = other.store.of_key(user_id, "secp256k1")
+    other._voting.vote(made.key_id)
+    await client.check_works(await client.generate("secp256k1"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
-from mpcsim.ids import MPC_NODES, OPERATOR
+from mpcsim.ids import OPERATOR
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations.data_folder import store_file
@@ -153,7 +153,6 @@ def other_nonce(said):
     return replace(said, statement=replace(said.statement, nonce=bytes(16)))
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 @pytest.mark.parametrize("change", [other_words, other_nonce])
 def test_what_a_node_has_not_signed_counts_for_nothing(house, party, change):
     with nodes_alone(house) as links:
@@ -161,7 +160,6 @@ def test_what_a_node_has_not_signed_counts_for_nothing(house, party, change):
         assert examined(links, house) == {name: ["forged"] for name in USERS}
 
 
-@pytest.mark.parametrize("party", MPC_NODES)
 def test_a_node_of_another_identity_is_told_and_repairs_nothing(house, past, party):
     past.put(house, gateway="old")
     with nodes_alone(house) as links:

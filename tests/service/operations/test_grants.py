@@ -7,24 +7,9 @@ import pytest
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.errors import Refused
-from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.activation_messages import (
-    AbortEpoch,
-    DropShare,
-    GetActivationState,
-    ListShares,
-)
+from mpcsim.service.rpc import activation_messages, statements, wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.statements import (
-    Abort,
-    GetAttestation,
-    GetReconciliationStatement,
-    SignedRecord,
-    Vote,
-)
-from mpcsim.service.vault import SecretStore
 from tests.helpers import gateway as kit
-from tests.helpers.gateway import give_key, seal, with_gateway
 
 NOT_THE_GATEWAYS = "the grant is not the gateway's"
 USED = "the grant has been used before"
@@ -52,11 +37,11 @@ def refusal(node, verb, grant, body):
 async def everything(gateway, client):
     """Use every verb; a key that is in force, and its recovery under way."""
     await client.generate("ed25519")
-    share = await give_key(gateway, client, "secp256k1")
-    halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
+    share = client.give_key("secp256k1")
+    halves = client.store(share).halves
     await client.ask("open", client.opening(share, halves))
     await client.check_works(share)
-    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    store = client.store(share)
     for signer in MPC_NODES:
         await client.ask("presigned", await presigned(client, share, store, signer))
     with pytest.raises(kit.Failed):  # and a session that is called off
@@ -82,22 +67,22 @@ def about_shares(gateway, party, user_id, curve):
     other = gateway.links[OPERATOR + INSTITUTION - party].node
     present = gateway.gateway.registry.key(user_id, curve)
     boot = gateway.links[party].node.hello().boot
-    abort = Abort(user_id, curve, os.urandom(32))
-    signed = SignedRecord.from_bytes(present.record)
+    abort = statements.Abort(user_id, curve, os.urandom(32))
+    signed = statements.SignedRecord.from_bytes(present.record)
     record, head = replace(signed.record, epoch=abort.epoch), signed.heads[other.me]
-    signature = other._context.identity.sign(Vote(record, head, 0))
-    vote = SignedRecord(record, {other.me: head}, {other.me: signature}, {other.me: 0})
+    signature = other._context.identity.sign(statements.Vote(record, head, 0))
+    vote = statements.SignedRecord(record, {other.me: head}, {other.me: signature}, {other.me: 0})
     return {
-        "holdings": ListShares(""),
-        "standing": GetActivationState(user_id, curve),
+        "holdings": activation_messages.ListShares(""),
+        "standing": activation_messages.GetActivationState(user_id, curve),
         "activate": signed,
-        "abort": AbortEpoch(abort, vote),
-        "drop": DropShare(abort, other._context.identity.sign(abort)),
-        "attest": GetAttestation(),
+        "abort": activation_messages.AbortEpoch(abort, vote),
+        "drop": activation_messages.DropShare(abort, other._context.identity.sign(abort)),
+        "attest": statements.GetAttestation(),
         "hear": other._attestations.make_statement(),
-        "testify": GetReconciliationStatement(user_id, curve, bytes(16)),
+        "testify": statements.GetReconciliationStatement(user_id, curve, bytes(16)),
         "merge": other._reconciliation.make_statement(
-            GetReconciliationStatement(user_id, curve, boot)
+            statements.GetReconciliationStatement(user_id, curve, boot)
         ),
     }
 
@@ -111,7 +96,6 @@ async def presigned(client, share, store, signer=OPERATOR):
 OF_NO_USER = ("holdings", "attest", "hear")
 
 
-@with_gateway()
 async def test_what_mpc_nodes_have_been_shown_is_of_no_further_use(gateway, client):
     """Nor is any token, of which nothing reaches them."""
     requests = seen(gateway)
@@ -152,15 +136,13 @@ ABOUT_SHARES += ["attest", "hear", "testify", "merge"]
 
 
 @pytest.mark.parametrize("verb", [*VERBS, *ABOUT_SHARES])
-@with_gateway()
 async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, client, verb):
     link, user_id = gateway.links[OPERATOR], await client.user_id()
-    share = await give_key(gateway, client, "secp256k1" if verb == "presigned" else "ed25519")
+    share = client.give_key("secp256k1" if verb == "presigned" else "ed25519")
     epoch, session_id, made = share.record.epoch, os.urandom(32), share
     if verb in ("exchange", "vote", "close"):
         session_id, made = await client.begin_recover("ed25519")
-    await client.meet()
-    store = SecretStore.from_text(seal(gateway, user_id, share)[1])
+    store = client.store(share)
     proof, halves = client.opening(share, store.halves).proofs[OPERATOR], store.halves
     body = {
         "open": wire.OpenHalf(epoch, kit.REPLY_KEY, halves[OPERATOR], proof),
@@ -191,10 +173,8 @@ async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, cl
 
 
 @pytest.mark.parametrize("verb", ["reset", "meet"])
-@with_gateway()
-async def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(gateway, client, verb):
+async def test_a_node_hears_of_the_other_with_a_grant_for_that_alone(gateway, client, share, verb):
     link, hello = gateway.links[OPERATOR], gateway.links[INSTITUTION].node.hello()
-    share = await give_key(gateway, client, "ed25519")
     await client.post("recover", wire.Recover(os.urandom(32), "ed25519"))
     body = {"reset": wire.Reset(), "meet": hello}[verb].to_bytes()
     for what, other in OTHERS.items():

@@ -9,16 +9,14 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.link_transport import GATEWAY
-from mpcsim.service.operations import open_gateway
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, drop, noise, partition
 from mpcsim.sim.run.realtime import clock as virtual
 from mpcsim.sim.simulated_network import SimulatedNetwork
-from tests.helpers.gateway import Clock, Failed, Stuck, run_with, with_gateway
+from tests.helpers.gateway import Failed, Stuck
 from tests.helpers.tiers import fast_few
 
 
-@with_gateway()
 async def test_the_link_to_each_mpc_node_shows_in_server_timing(gateway, client):
     share = await client.generate("ed25519")
     gateway.network.change(Network.preset("seoul", institution="frankfurt"))
@@ -47,30 +45,24 @@ FAULTS = {
 @pytest.mark.parametrize(
     ("kind", "fault"), fast_few(product(("generate", "recover", "sign"), FAULTS), 12)
 )
-def test_faults_give_clean_errors_and_a_working_key_afterwards(kind, fault):
-    clock = Clock()
-
-    async def work(gateway, client):
-        share = None if kind == "generate" else await client.generate("ed25519")
-        gateway.network.change(None, FAULTS[fault], seed=3)
-        with suppress(Failed, Stuck):
-            await getattr(client, kind)(share if kind == "sign" else "ed25519")
-        assert set(client.statuses) <= {200, 204, 404, 409, 410, 503, 504}
-        gateway.network.change()
-        clock.now += 100  # whatever nobody goes on with expires
-        public_key = share and share.public_key.encode()
-        working = await client.check_consistent("ed25519", public_key)
-        await client.sign(working)
-
-    run_with(work, clock=clock)
+async def test_faults_give_clean_errors_and_then_a_working_key(kind, fault, clock, gateway, client):
+    share = None if kind == "generate" else await client.generate("ed25519")
+    gateway.network.change(None, FAULTS[fault], seed=3)
+    with suppress(Failed, Stuck):
+        await getattr(client, kind)(share if kind == "sign" else "ed25519")
+    assert set(client.statuses) <= {200, 204, 404, 409, 410, 503, 504}
+    gateway.network.change()
+    clock.now += 100  # whatever nobody goes on with expires
+    public_key = share and share.public_key.encode()
+    working = await client.check_consistent("ed25519", public_key)
+    await client.sign(working)
 
 
-def test_a_holder_must_have_a_site():
-    with closing(open_gateway()) as gateway:
-        before = gateway.network.model
-        with pytest.raises(UsageError):
-            gateway.network.change(Network.mesh((1, 2), 5.0))
-        assert gateway.network.model is before
+def test_a_holder_must_have_a_site(gateway):
+    before = gateway.network.model
+    with pytest.raises(UsageError):
+        gateway.network.change(Network.mesh((1, 2), 5.0))
+    assert gateway.network.model is before
 
 
 COLD = Network.star(client=10, operator=20, mbit_per_s=1e6).with_connection(cold=True)

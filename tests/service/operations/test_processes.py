@@ -81,13 +81,13 @@ def answers(url):
 # ---------------------------------------------------------------------- one at a time
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["mpc-node", "operator"], "gateway.link is missing: mpcsim link operator --data"),
-        (["gateway"], "operator.link is missing: mpcsim link operator --data"),
-    ],
-)
+WITHOUT_A_LINK = [
+    (["mpc-node", "operator"], "gateway.link is missing: mpcsim link operator --data"),
+    (["gateway"], "operator.link is missing: mpcsim link operator --data"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WITHOUT_A_LINK)
 def test_without_a_link_there_is_advice(tmp_path, capsys, monkeypatch, arguments, said):
     for name in PORTS:
         monkeypatch.setenv(name, str(free_port()))

@@ -72,7 +72,6 @@ def place(tmp_path):
 
 
 async def refused(client, share, text, signer=OPERATOR):
-    await client.meet()
     response = await client.post("sign", client.begin_sign(share, signer=signer)[1])
     assert text in response.json()["error"], response.text
     return response.status_code
@@ -204,18 +203,15 @@ def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(pl
 
 
 @pytest.mark.parametrize(("curve", "forwarding"), [("ed25519", "store"), ("secp256k1", "stream")])
-def test_an_abort_is_heard_of_at_the_other_before_the_client_hears(place, curve, forwarding):
+async def test_an_abort_is_heard_of_at_the_other_before_the_client_hears(
+    gateway, client, share, curve, forwarding
+):
     tamper = {"ed25519": malformed_frost, "secp256k1": bad_offer}[curve]
-
-    async def work(gateway, client):
-        share = await client.generate(curve)
-        with pytest.raises(Stuck):
-            await client.sign(share, wrap=cheating(tamper))
-        store = gateway.links[INSTITUTION].node.store
-        assert store.find(epoch(share).hex()).suspended_there == 1
-        assert gateway.links[OPERATOR].node.store.find(epoch(share).hex()).suspended
-
-    live(place.data, work, forwarding=forwarding)
+    with pytest.raises(Stuck):
+        await client.sign(share, wrap=cheating(tamper))
+    operator, institution = (gateway.links[party].node.store for party in MPC_NODES)
+    assert institution.find(epoch(share).hex()).suspended_there == 1
+    assert operator.find(epoch(share).hex()).suspended
 
 
 def test_what_could_not_be_told_is_told_later(place, monkeypatch):

@@ -7,11 +7,9 @@ import resource
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import uvicorn
@@ -20,13 +18,13 @@ from uvicorn.server import ServerState
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.process.http_limits import (
+    BYTES_A_CONNECTION,
     CONNECTIONS_A_TURN,
     LOG_EVERY_S,
     MOST_DROPPED_BYTES,
     MOST_TARGET_BYTES,
     OTHER_FILES,
     ConnectionLimits,
-    Connections,
     Limit,
     uvicorn_options,
 )
@@ -49,14 +47,14 @@ HIGH_WATER = 1 << 16
 class App:
     """Answers a GET at once, or when it may; reads the body of a POST to /read."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.go = asyncio.Event()
         self.go.set()
         self.body = b"done"
         self.begun = 0
-        self.asked: list[bytes] = []
+        self.asked = []
 
-    async def __call__(self, scope, receive, send) -> None:
+    async def __call__(self, scope, receive, send):
         self.begun += 1
         self.asked.append(scope["query_string"])
         scope[USER_IN_SCOPE] = scope["query_string"].decode() or None
@@ -73,26 +71,26 @@ class App:
 class Server:
     """The protocol of both servers, in virtual time and without sockets."""
 
-    def __init__(self, limits: ConnectionLimits = LIMITS) -> None:
+    def __init__(self, limits=LIMITS):
         self.loop = VirtualLoop()
         self.app = App()
         more = {**uvicorn_options(limits), "loop": "asyncio"}
         self.config = uvicorn.Config(self.app, log_config=None, **more)
-        self.connections: Connections = more["http"]
+        self.connections = more["http"]
         self.state = ServerState()
 
     @property
-    def closed(self) -> dict[Limit, int]:
+    def closed(self):
         return dict(self.connections.closed)
 
-    def connect(self) -> "Client":
+    def connect(self):
         return Client(self)
 
-    def wait(self, seconds: float = 0.0) -> None:
+    def wait(self, seconds=0.0):
         for _ in range(8 if seconds == 0 else 1):
             self.loop.run_until_complete(asyncio.sleep(seconds))
 
-    def end(self) -> None:
+    def end(self):
         for connection in list(self.state.connections):
             connection.transport.abort()
         self.app.go.set()
@@ -100,14 +98,14 @@ class Server:
         assert not self.state.tasks
         self.loop.close()
 
-    def health(self) -> int:
+    def health(self):
         return self.connect().send(ask()).status()
 
 
 class Client(asyncio.Transport):
     """One connection: the server's transport, and the client at its other end."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server):
         super().__init__({"peername": ("127.0.0.1", 1)})
         self.server = server
         self.got = b""
@@ -119,13 +117,13 @@ class Client(asyncio.Transport):
 
     # the client
 
-    def send(self, data: bytes) -> "Client":
+    def send(self, data):
         self._waiting += data
         self._hand_over()
         self.server.wait()
         return self
 
-    def read(self, count: int) -> int:
+    def read(self, count):
         """Take bytes of the answer."""
         taken = len(self.got[:count])
         self.got = self.got[count:]
@@ -134,7 +132,7 @@ class Client(asyncio.Transport):
         self.server.wait()
         return taken
 
-    def answer(self) -> tuple[int, dict[str, str], bytes]:
+    def answer(self):
         head, _, rest = self.got.partition(b"\r\n\r\n")
         first, *lines = head.decode().split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in lines)
@@ -142,10 +140,10 @@ class Client(asyncio.Transport):
         self.got = rest[length:]
         return int(first.split()[1]), headers, rest[:length]
 
-    def status(self) -> int:
+    def status(self):
         return self.answer()[0]
 
-    def error(self, status: int) -> str:
+    def error(self, status):
         """The text of an error in its one form, after which the connection ends."""
         found, headers, body = self.answer()
         assert (found, headers["content-type"]) == (status, "application/json")
@@ -158,51 +156,51 @@ class Client(asyncio.Transport):
 
     # the transport
 
-    def write(self, data: bytes) -> None:
+    def write(self, data):
         self.got += data
         if not self.reads and len(self.got) > HIGH_WATER:
             self.protocol.pause_writing()
 
-    def write_eof(self) -> None:
+    def write_eof(self):
         self.ended = True
 
-    def close(self) -> None:
+    def close(self):
         if not self.closing:
             self.closing = True
             if self.reads or not self.got:
                 self.abort()
 
-    def abort(self) -> None:
+    def abort(self):
         if not self.ended or not self.closing:
             self.closing = self.ended = True
             self.server.loop.call_soon(self.protocol.connection_lost, None)
 
-    def is_closing(self) -> bool:
+    def is_closing(self):
         return self.closing
 
-    def pause_reading(self) -> None:
+    def pause_reading(self):
         self._paused = True
 
-    def resume_reading(self) -> None:
+    def resume_reading(self):
         self._paused = False
         self.server.loop.call_soon(self._hand_over)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self):
         while self._waiting and not self._paused and not self.closing:
             data, self._waiting = self._waiting[:HIGH_WATER], self._waiting[HIGH_WATER:]
             self.protocol.data_received(data)
 
 
-def ask(headers: str = "") -> bytes:
+def ask(headers=""):
     return f"GET / HTTP/1.1\r\nHost: here\r\n{headers}\r\n".encode()
 
 
-def upload(framing: str = "Content-Length: 100", path: str = "/read") -> bytes:
+def upload(framing="Content-Length: 100", path="/read"):
     """The beginning of a request that goes on with a body."""
     return f"POST {path} HTTP/1.1\r\nHost: here\r\n{framing}\r\n\r\n".encode()
 
 
-def served(limits: ConnectionLimits) -> Iterator[Server]:
+def served(limits):
     server = Server(limits)
     yield server
     server.end()
@@ -215,16 +213,21 @@ few = pytest.fixture(lambda: (yield from served(FEW)))
 # --- turns --------------------------------------------------------------------------------------
 
 
-def test_few_requests_begin_in_a_turn_of_the_loop(server):
-    """However many connections pipeline theirs: what is being computed gets its turns between them,
-    and each connection in its order."""
+@pytest.mark.parametrize(
+    ("times", "field", "most"),
+    [(3, "", CONNECTIONS_A_TURN), (1, f"X: {'x' * 7 * BYTES_A_CONNECTION}\r\n", 1)],
+    ids=["pipelined", "long"],
+)
+def test_few_requests_begin_in_a_turn_of_the_loop(server, times, field, most):
+    """However many connections pipeline theirs, and fewer of long ones: what is being computed gets
+    its turns between them, and each connection in its order."""
     clients = [server.connect() for _ in range(5 * CONNECTIONS_A_TURN)]
     for client in clients:
-        client.protocol.data_received(3 * ask())
+        client.protocol.data_received(times * ask(field))
 
-    async def watch() -> list[int]:
+    async def watch():
         counts = [0]
-        while counts[-1] < 3 * len(clients):
+        while counts[-1] < times * len(clients):
             await asyncio.sleep(0)
             counts.append(server.app.begun)
             if counts[-1] <= len(clients):
@@ -232,8 +235,8 @@ def test_few_requests_begin_in_a_turn_of_the_loop(server):
         return counts
 
     counts = server.loop.run_until_complete(watch())
-    assert max(b - a for a, b in pairwise(counts)) == CONNECTIONS_A_TURN
-    assert {client.got.count(b"done") for client in clients} == {3}
+    assert max(b - a for a, b in pairwise(counts)) == most
+    assert {client.got.count(b"done") for client in clients} == {times}
 
 
 def test_nobody_waits_for_all_that_one_user_asks(server):
@@ -441,21 +444,21 @@ def test_answers_that_are_read_slowly_and_not_at_all(server):
     assert server.closed == {Limit.UNREAD: 1}
 
 
-@pytest.mark.parametrize(
-    ("request_text", "status", "code", "says"),
-    [
-        (b"GET / HTTP/0.9\r\nHost: x\r\n\r\n", 505, "unsupported", "1.0 and 1.1"),
-        (upload("Transfer-Encoding: gzip, chunked"), 501, "unsupported", "is chunked"),
-        (ask("Secret : hush\r\n"), 400, "bad-request", "RFC 9112"),
-        *(
-            (b"GET / HTTP/1.1\r\n" + fields + b"Secret: hush\r\n\r\n", 400, "bad-request", "Host")
-            for fields in (
-                *(b"", b"Host: here\r\nhost: here\r\n", b"Host: hush @here\r\n"),
-                *(b"Host: here:hush\r\n", b"Host: [hush/]\r\n", b"Host: here, hush\r\n"),
-            )
-        ),
-    ],
-)
+BROKEN = [
+    (b"GET / HTTP/0.9\r\nHost: x\r\n\r\n", 505, "unsupported", "1.0 and 1.1"),
+    (upload("Transfer-Encoding: gzip, chunked"), 501, "unsupported", "is chunked"),
+    (ask("Secret : hush\r\n"), 400, "bad-request", "RFC 9112"),
+    *(
+        (b"GET / HTTP/1.1\r\n" + fields + b"Secret: hush\r\n\r\n", 400, "bad-request", "Host")
+        for fields in (
+            *(b"", b"Host: here\r\nhost: here\r\n", b"Host: hush @here\r\n"),
+            *(b"Host: here:hush\r\n", b"Host: [hush/]\r\n", b"Host: here, hush\r\n"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("request_text", "status", "code", "says"), BROKEN)
 def test_broken_requests_are_told_what_is_wrong(server, request_text, status, code, says):
     """And no value of a header, which may be a token."""
     connection = server.connect().send(request_text)
@@ -540,12 +543,12 @@ for soft, hard in ((300, {hard}), (300, 500), (100, 100)):
 
 
 @contextmanager
-def node() -> Iterator[Any]:
+def node():
     yield create_app(SETTINGS, GatewayDouble(), WalletDouble())
 
 
 @contextmanager
-def gateway() -> Iterator[Any]:
+def gateway():
     with closing(open_gateway()) as opened:
         yield opened.app
 

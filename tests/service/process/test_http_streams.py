@@ -1,7 +1,7 @@
 """Any stream of requests means the same however it is cut, and what h11 takes it for."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from mpcsim.service.operations.serving import ErrorBoundary
-from mpcsim.service.process.http_limits import MOST_LINES, ConnectionLimits, Connections
+from mpcsim.service.process.http_limits import (
+    MOST_LINES,
+    BoundedParser,
+    ConnectionLimits,
+    Connections,
+)
 from tests.helpers.tiers import examples
 
 LIMITS = ConnectionLimits(header_bytes=1024)
@@ -36,42 +41,42 @@ class Heard:
 class Wire(asyncio.Transport):
     """A transport without a network: keeps what is written, and whether it is closed."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})
         self.written = bytearray()
         self.is_over = False
 
-    def write(self, data: bytes) -> None:
+    def write(self, data):
         if not self.is_over:
             self.written += data
 
-    def is_closing(self) -> bool:
+    def is_closing(self):
         return self.is_over
 
-    def close(self) -> None:
+    def close(self):
         self.is_over = True
 
     abort = close
 
-    def write_eof(self) -> None:
+    def write_eof(self):
         """Nothing more is sent, which a test sees in ``written``."""
 
-    def pause_reading(self) -> None:
+    def pause_reading(self):
         pass
 
     resume_reading = pause_reading
 
 
-def answer_to(method: str) -> int:
+def answer_to(method):
     """Return the status that the application answers; no server here is a tunnel."""
     return 405 if method == "CONNECT" else 200
 
 
-def served(segments: Iterable[bytes]) -> Heard:
+def served(segments):
     """Return what a server makes of a stream that comes in these segments."""
     heard = Heard()
 
-    async def app(scope, receive, send) -> None:
+    async def app(scope, receive, send):
         body = bytearray()
         while (message := await receive())["type"] == "http.request":
             body += message["body"]
@@ -83,7 +88,7 @@ def served(segments: Iterable[bytes]) -> Heard:
                 await send({"type": "http.response.body", "body": b"ok"})
                 return
 
-    async def run() -> None:
+    async def run():
         config = uvicorn.Config(app, http=Connections(LIMITS), log_config=None, ws="none")
         config.load()
         connection = config.http_protocol_class(config, ServerState(), {})
@@ -101,7 +106,7 @@ def served(segments: Iterable[bytes]) -> Heard:
     return heard
 
 
-def statuses(written: bytes, methods: Sequence[str]) -> list[int]:
+def statuses(written, methods):
     """Return the statuses of the answers in what a server wrote; 100 is none."""
     found = []
     rest = written
@@ -124,7 +129,7 @@ def statuses(written: bytes, methods: Sequence[str]) -> list[int]:
     return found
 
 
-def understood(stream: bytes) -> Heard:
+def understood(stream):
     """Return what h11 makes of a stream, with the same application."""
     heard = Heard()
     server = h11.Connection(h11.SERVER, LIMITS.header_bytes)
@@ -204,7 +209,7 @@ ENDS = st.sampled_from([b"\r\n"] * 4 + [b"\n"])
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> bytes:
+def requests(draw):
     """A request, valid or nearly so."""
     if draw(st.integers(0, 3)):
         line = draw(st.sampled_from([b"GET / HTTP/1.1", b"POST /v3?x=1 HTTP/1.1"]))
@@ -222,7 +227,7 @@ STREAMS = st.lists(
 ).map(b"".join)
 
 
-def cut(stream: bytes, places: Iterable[int]) -> list[bytes]:
+def cut(stream, places):
     """Return a stream in segments."""
     at = sorted({place % (len(stream) + 1) for place in places} | {0, len(stream)})
     return [stream[a:b] for a, b in pairwise(at) if a < b]
@@ -274,26 +279,60 @@ def test_trailer_fields_are_no_header_fields():
     assert b"authorization" not in dict(headers)
 
 
-@pytest.mark.parametrize(
-    ("stream", "status"),
-    [
-        (b"GET / HTTP/0.9\r\nHost: here\r\n\r\n", 505),
-        (b"GET / HTTP/2.0\r\nHost: here\r\n\r\n", 505),
-        (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
-        (b"GET / HTTP/1.1\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n", 400),
-        (HEAD + b"Content-Length: 8\r\nContent-Length: 9\r\n\r\n" + BODY, 400),
-        (HEAD + b"X: " + b"x" * LIMITS.header_bytes + b"\r\n\r\n", 431),
-        (HEAD + b"X:\n" * MOST_LINES + b"\n", 431),  # each costs as much as many bytes
-        (HEAD + b"X:\n" + b" \n" * MOST_LINES + b"\n", 431),
-        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X:\n" * 101 + b"\n", 431),
-        *((b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n" % target, 400) for target in NOWHERE),
-    ],
-)
+REFUSED = [
+    (b"GET / HTTP/0.9\r\nHost: here\r\n\r\n", 505),
+    (b"GET / HTTP/2.0\r\nHost: here\r\n\r\n", 505),
+    (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+    (b"GET / HTTP/1.1\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n", 400),
+    (HEAD + b"Content-Length: 8\r\nContent-Length: 9\r\n\r\n" + BODY, 400),
+    (HEAD + b"X: " + b"x" * LIMITS.header_bytes + b"\r\n\r\n", 431),
+    (HEAD + b"X:\n" * MOST_LINES + b"\n", 431),  # each costs as much as many bytes
+    (HEAD + b"X:\n" + b" \n" * MOST_LINES + b"\n", 431),
+    (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X:\n" * 101 + b"\n", 431),
+    *((b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n" % target, 400) for target in NOWHERE),
+]
+
+
+@pytest.mark.parametrize(("stream", "status"), REFUSED)
 def test_refused_in_any_segments(stream, status):
     for segments in ([stream], cut(stream, range(len(stream))), [stream[:60], stream[60:]]):
         heard = served(segments)
         assert (heard.requests, heard.statuses, heard.is_closed) == ([], [status], True)
+
+
+CODED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        HEAD + b"X:%b\r\n\r\n",
+        HEAD + b"X:\r\n%b\r\n\r\n",
+        CODED + b"1;%b\r\n",
+        CODED + b"0\r\nX:%b\n\n",
+    ],
+    ids=["field", "folded", "chunk size", "trailer"],
+)
+def test_no_pattern_of_h11s_refuses_a_byte_behind_spaces(monkeypatch, line):
+    """It would take time in the square of their number, and before that is limited."""
+    failed, validate = [], h11._readers.validate
+
+    def watched(pattern, data, *text):
+        try:
+            return validate(pattern, data, *text)
+        except h11.LocalProtocolError:
+            failed.append(bytes(data))
+            raise
+
+    monkeypatch.setattr(h11._readers, "validate", watched)
+    for byte in range(256):
+        parser = BoundedParser(LIMITS.header_bytes)
+        parser.receive_data(line % (b"  %c" % byte))
+        with suppress(h11.RemoteProtocolError):
+            while parser.next_event() not in (h11.NEED_DATA, h11.PAUSED):
+                pass
+    assert failed == []
 
 
 @pytest.mark.parametrize("end", [b"/next", b"/next?x=http://there/", b"", b"?x=1"])

@@ -94,19 +94,19 @@ def test_a_key_of_another_length_is_refused(curve_name, change):
         addresses(curve_name, change(GOOD[curve_name]))
 
 
-@pytest.mark.parametrize(
-    ("curve_name", "key"),
-    [
-        ("secp256k1", b"\x02" + b"\xff" * 32),
-        ("secp256k1", b"\x05" + GOOD["secp256k1"][1:]),
-        # x = 5 is on no point of the curve
-        ("secp256k1", b"\x02" + (5).to_bytes(32, "big")),
-        ("ed25519", b"\x01" + bytes(31)),
-        ("ed25519", bytes(32)),
-        # y = p + 3, not canonical
-        ("ed25519", b"\xf0" + b"\xff" * 30 + b"\x7f"),
-    ],
-)
+NO_KEYS = [
+    ("secp256k1", b"\x02" + b"\xff" * 32),
+    ("secp256k1", b"\x05" + GOOD["secp256k1"][1:]),
+    # x = 5 is on no point of the curve
+    ("secp256k1", b"\x02" + (5).to_bytes(32, "big")),
+    ("ed25519", b"\x01" + bytes(31)),
+    ("ed25519", bytes(32)),
+    # y = p + 3, not canonical
+    ("ed25519", b"\xf0" + b"\xff" * 30 + b"\x7f"),
+]
+
+
+@pytest.mark.parametrize(("curve_name", "key"), NO_KEYS)
 def test_what_is_no_key_is_refused(curve_name, key):
     with pytest.raises(InvalidEncoding, match="not a"):
         addresses(curve_name, key)

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from mpcsim.service.web.api_page import DOCUMENT_PATH, PAGE_PATH, page_routes
 
 
-def test_the_document_is_built_and_encoded_once():
+async def test_the_document_is_built_and_encoded_once():
     """For those who ask at once, too; afterwards an answer copies no more than its bytes."""
 
     class Document(dict):
@@ -26,21 +26,18 @@ def test_the_document_is_built_and_encoded_once():
             Document.encoded += 1
             return super().items()
 
-    async def work():
-        app = Starlette(routes=page_routes("any", Document))
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
-            first = await asyncio.gather(*[http.get(DOCUMENT_PATH) for _ in range(5)])
-            return [*first, await http.get(DOCUMENT_PATH)]
-
-    answers = asyncio.run(work())
+    app = Starlette(routes=page_routes("any", Document))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+        first = await asyncio.gather(*[http.get(DOCUMENT_PATH) for _ in range(5)])
+        answers = [*first, await http.get(DOCUMENT_PATH)]
     assert [answer.json() for answer in answers] == [{"openapi": "3.1.0"}] * 6
     assert {answer.headers["content-type"] for answer in answers} == {"application/json"}
     assert Document.built == 1
     assert Document.encoded <= 1
 
 
-def test_a_part_of_the_page_that_is_not_read_holds_neither_files_nor_the_loop():
+async def test_a_part_of_the_page_that_is_not_read_holds_neither_files_nor_the_loop():
     """Only connections are counted; one answer begins in a turn of the loop. And a part is whole,
     whatever part of it is asked for."""
     name = "swagger-ui.css"
@@ -63,14 +60,11 @@ def test_a_part_of_the_page_that_is_not_read_holds_neither_files_nor_the_loop():
             with suppress(OSError):
                 opened.append(os.path.samestat(os.fstat(number), file.stat()))
 
-    async def work():
-        counting = asyncio.create_task(turns())
-        for at_once in (1, 4):  # the first has it read
-            asked = [app(dict(scope), asyncio.Event().wait, send) for _ in range(at_once)]
-            await asyncio.gather(*asked)
-        counting.cancel()
-
-    asyncio.run(work())
+    counting = asyncio.create_task(turns())
+    for at_once in (1, 4):  # the first has it read
+        asked = [app(dict(scope), asyncio.Event().wait, send) for _ in range(at_once)]
+        await asyncio.gather(*asked)
+    counting.cancel()
     assert list(filter(None, bodies)) == [[file.read_bytes()]] * 5
     assert opened
     assert not any(opened)

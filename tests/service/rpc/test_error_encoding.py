@@ -5,47 +5,33 @@ import json
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.service.errors import (
-    LinkFailed,
-    NodeFailed,
-    Refused,
-    key_busy,
-    key_not_merged,
-    store_failed,
-)
+from mpcsim.service import errors
 from mpcsim.service.rpc.error_encoding import from_json, to_json
 from mpcsim.service.rpc.grants import GrantRefused, StaleGrant
 
+REFUSALS = [
+    errors.Refused(409, "no"),
+    errors.key_busy("generation", 3),
+    errors.store_failed("full", OPERATOR),
+    errors.key_not_merged(OPERATOR, INSTITUTION),
+    GrantRefused("no grant"),
+    StaleGrant("an old one"),
+]
 
-@pytest.mark.parametrize(
-    "refused",
-    [
-        Refused(409, "no"),
-        key_busy("generation", 3),
-        store_failed("full", OPERATOR),
-        key_not_merged(OPERATOR, INSTITUTION),
-        GrantRefused("no grant"),
-        StaleGrant("an old one"),
-    ],
-    ids=lambda refused: type(refused).__name__,
-)
+
+@pytest.mark.parametrize("refused", REFUSALS, ids=lambda refused: type(refused).__name__)
 def test_it_arrives_as_what_it_was(refused):
     body = json.dumps(to_json(refused, OPERATOR)).encode()
     found = from_json(refused.status, body, OPERATOR)
     assert type(found) is type(refused)
     assert (found.status, str(found)) == (refused.status, str(refused))
-    if isinstance(refused, NodeFailed):
+    if isinstance(refused, errors.NodeFailed):
         assert found.party == refused.party
-    assert isinstance(from_json(refused.status, body, INSTITUTION), LinkFailed)
+    assert isinstance(from_json(refused.status, body, INSTITUTION), errors.LinkFailed)
 
 
 @pytest.mark.parametrize("status", [202, 204])
 def test_a_status_without_the_answer_that_is_due_is_told(status):
     found = from_json(status, b"", OPERATOR)
     said = f"the operator's MPC node answered {status} where 200 is due"
-    assert (type(found), found.status, str(found)) == (LinkFailed, 502, said)
-
-
-def test_it_says_what_has_not_happened():
-    text = "the operator's store has been restored and has not heard from the institution about"
-    assert str(key_not_merged(OPERATOR, INSTITUTION)) == f"{text} this key yet"
+    assert (type(found), found.status, str(found)) == (errors.LinkFailed, 502, said)

@@ -37,49 +37,51 @@ class Ends:
         assert refused.value.status == 401
 
 
-@pytest.mark.parametrize(
-    "scope",
-    [
-        SCOPE,
-        Scope("standing"),
-        Scope("close", "alice", None, b"s" * 32),
-        Scope("sign", message=b""),
-        Scope("sign", message=b"", path=(0, 7)),
-    ],
-)
-def test_a_grant_is_for_its_scope(scope):
-    ends = Ends()
+@pytest.fixture
+def ends():
+    return Ends()
+
+
+SCOPES = [
+    SCOPE,
+    Scope("standing"),
+    Scope("close", "alice", None, b"s" * 32),
+    Scope("sign", message=b""),
+    Scope("sign", message=b"", path=(0, 7)),
+]
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_grant_is_for_its_scope(ends, scope):
     grant = ends.reader.read(ends.issue(scope))
     assert grant.user_id == scope.user_id
     grant.check(scope)
 
 
-@pytest.mark.parametrize(
-    ("what", "other"),
-    [
-        ("verb", {"verb": "open"}),
-        ("user", {"user_id": "mallory"}),
-        ("user", {"user_id": ""}),
-        ("key", {"key_id": b"K" * 32}),
-        ("key", {"key_id": None}),
-        ("session", {"session_id": b"S" * 32}),
-        ("session", {"session_id": None}),
-        ("message", {"message": b"pay 5 to eve"}),
-        ("message", {"message": b""}),
-        ("message", {"message": None}),
-        ("message", {"path": (7,)}),
-    ],
-)
-def test_a_grant_is_for_nothing_else(what, other):
-    ends = Ends()
+OTHER_SCOPES = [
+    ("verb", {"verb": "open"}),
+    ("user", {"user_id": "mallory"}),
+    ("user", {"user_id": ""}),
+    ("key", {"key_id": b"K" * 32}),
+    ("key", {"key_id": None}),
+    ("session", {"session_id": b"S" * 32}),
+    ("session", {"session_id": None}),
+    ("message", {"message": b"pay 5 to eve"}),
+    ("message", {"message": b""}),
+    ("message", {"message": None}),
+    ("message", {"path": (7,)}),
+]
+
+
+@pytest.mark.parametrize(("what", "other"), OTHER_SCOPES)
+def test_a_grant_is_for_nothing_else(ends, what, other):
     for granted, asked in [(SCOPE, SCOPE._replace(**other)), (SCOPE._replace(**other), SCOPE)]:
         grant = ends.reader.read(ends.issue(granted))
         with pytest.raises(GrantRefused, match=f"^the grant is for another {what}$"):
             grant.check(asked)
 
 
-def test_a_grant_is_good_once():
-    ends = Ends()
+def test_a_grant_is_good_once(ends):
     data, other = ends.issue(), ends.issue()
     assert data != other, "the same twice are two"
     ends.reader.read(data)
@@ -89,8 +91,7 @@ def test_a_grant_is_good_once():
     ends.refused(data, "used before")
 
 
-def test_a_grant_is_good_for_a_minute_and_not_remembered_for_longer():
-    ends = Ends()
+def test_a_grant_is_good_for_a_minute_and_not_remembered_for_longer(ends):
     used, data = ends.issue(), ends.issue()
     ends.reader.read(used)
     ends.now += 60
@@ -101,8 +102,7 @@ def test_a_grant_is_good_for_a_minute_and_not_remembered_for_longer():
 
 
 @pytest.mark.parametrize("fast_s", [1, 50, 59])
-def test_a_used_grant_is_not_good_again_when_the_readers_clock_steps_back(fast_s):
-    ends = Ends()
+def test_a_used_grant_is_not_good_again_when_the_readers_clock_steps_back(ends, fast_s):
     used = ends.issue()
     start = ends.now
     ends.now = start + fast_s
@@ -114,8 +114,7 @@ def test_a_used_grant_is_not_good_again_when_the_readers_clock_steps_back(fast_s
     ends.reader.read(ends.issue())  # what is issued by the gateway's right clock is good
 
 
-def test_clocks_may_differ_by_less_than_a_minute():
-    ends = Ends()
+def test_clocks_may_differ_by_less_than_a_minute(ends):
     for ahead, fine in [(59.9, True), (60.1, False), (-59.9, True), (-60, False)]:
         now = ends.now
         ends.now += ahead
@@ -127,8 +126,7 @@ def test_clocks_may_differ_by_less_than_a_minute():
             ends.refused(data, "the clocks differ by over a minute")
 
 
-def test_a_grant_from_before_a_start_is_told_from_others():
-    ends = Ends()
+def test_a_grant_from_before_a_start_is_told_from_others(ends):
     ends.refused(ends.issue(boot=b"B" * 16), "before this MPC node's last start", StaleGrant)
 
 
@@ -139,8 +137,7 @@ def test_a_grant_is_good_at_one_mpc_node():
     ends.refused(ends.issue(), "for another MPC node")
 
 
-def test_no_byte_of_a_grant_can_be_changed_left_out_or_added():
-    ends = Ends()
+def test_no_byte_of_a_grant_can_be_changed_left_out_or_added(ends):
     data = ends.issue()
     for at in range(len(data)):
         ends.refused(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "not the gateway's")
@@ -149,8 +146,7 @@ def test_no_byte_of_a_grant_can_be_changed_left_out_or_added():
     ends.reader.read(data)
 
 
-def test_what_is_no_grant_though_the_key_is_right():
-    ends = Ends()
+def test_what_is_no_grant_though_the_key_is_right(ends):
     content = ends.issue()[32:]
     for wrong in (b"", content[:-1], content + b"\0"):
         ends.refused(grants._mac(KEY, wrong) + wrong, "malformed")

@@ -141,9 +141,7 @@ def test_records_with_whose_they_are_and_requests_only_once(tmp_path, opened):
     assert "request_id" not in line
 
 
-def test_a_folder_that_is_removed_is_made_again_and_one_that_is_none_is_said_once(
-    tmp_path, opened, caplog
-):
+def test_a_removed_folder_is_made_again_and_one_that_is_none_is_said_once(tmp_path, opened, caplog):
     folder = tmp_path / "logs"
     folder.write_text("no folder")
     file = opened(folder, "node")

@@ -1,6 +1,5 @@
 """What is kept of a request: when, what about, how it ended; and nothing that was said."""
 
-import asyncio
 import itertools
 import json
 from types import SimpleNamespace
@@ -8,7 +7,6 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from starlette.applications import Starlette
-from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -36,27 +34,24 @@ class Kept(list):
         pass
 
 
-def handled(handle, **asked):
+async def handled(handle):
     """What is kept of a request."""
     kept, ticks = Kept(), itertools.count()
     recorder = RequestRecorder("gateway", kept, clock=lambda: next(ticks) / 1e3, now=lambda: NOON)
     app = RequestIds(Starlette(routes=[Route("/{rest:path}", handle, methods=["GET"])]), recorder)
 
-    async def work():
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-            return await client.get("/some/where?token=secret", headers={HEADER: "order-7"})
-
-    asyncio.run(work())
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        await client.get("/some/where?token=secret", headers={HEADER: "order-7"})
     (entry,) = kept
     return entry.to_line()
 
 
-def test_what_is_known_and_no_more():
-    async def handle(request: Request) -> Response:
+async def test_what_is_known_and_no_more():
+    async def handle(request):
         return Response(b"secret")
 
-    assert handled(handle) == {
+    assert await handled(handle) == {
         "time": "2027-01-15T08:00:00.250000+00:00",
         "role": "gateway",
         "event": "request",
@@ -68,8 +63,8 @@ def test_what_is_known_and_no_more():
     }
 
 
-def test_what_it_turns_out_to_be_about():
-    async def handle(request: Request) -> Response:
+async def test_what_it_turns_out_to_be_about():
+    async def handle(request):
         annotate_request("alice", "ab" * 32)
         await in_thread(annotate_request, None, None, b"\x01" * 32)
         annotate_request(key_id=b"\xcd" * 32, spans=[("vault", 0.002, 0.005)])
@@ -79,7 +74,7 @@ def test_what_it_turns_out_to_be_about():
         Call("institution", "POST", "/close", 10)
         return Response()
 
-    line = handled(handle)
+    line = await handled(handle)
     assert (line["user_id"], line["key_id"]) == ("alice", "cd" * 32)
     assert line["session_id"] == "01" * 32
     assert line["spans"] == [["vault", 2.0, 5.0]]
@@ -91,43 +86,43 @@ def test_what_it_turns_out_to_be_about():
     assert line["ms"] == 6.0
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ({"error": "no such key"}, "no such key"),
-        ({"code": 757, "message": "JWT_EXPIRED"}, "JWT_EXPIRED"),
-        (["error"], None),
-        ({"error": {"is": "secret"}}, None),
-        ({"error": "x" * (MAX_ERROR_BODY - 12)}, "x" * (MAX_ERROR_BODY - 12)),
-        ({"error": "x" * (MAX_ERROR_BODY - 11)}, None),  # more than is kept
-    ],
-)
-def test_an_error_as_it_was_told(said, told):
-    async def handle(request: Request) -> Response:
+ERRORS = [
+    ({"error": "no such key"}, "no such key"),
+    ({"code": 757, "message": "JWT_EXPIRED"}, "JWT_EXPIRED"),
+    (["error"], None),
+    ({"error": {"is": "secret"}}, None),
+    ({"error": "x" * (MAX_ERROR_BODY - 12)}, "x" * (MAX_ERROR_BODY - 12)),
+    ({"error": "x" * (MAX_ERROR_BODY - 11)}, None),  # more than is kept
+]
+
+
+@pytest.mark.parametrize(("said", "told"), ERRORS)
+async def test_an_error_as_it_was_told(said, told):
+    async def handle(request):
         return JSONResponse(said, 409, {"X-Error-Code": "busy"})
 
-    line = handled(handle)
+    line = await handled(handle)
     assert (line["status"], line["code"], line.get("error")) == (409, "busy", told)
 
 
-def test_one_that_nobody_foresaw():
-    async def handle(request: Request) -> Response:
+async def test_one_that_nobody_foresaw():
+    async def handle(request):
         raise ValueError("secret")
 
-    line = handled(handle)
+    line = await handled(handle)
     assert line["status"] == 500
     assert "secret" not in str(line)
 
 
-def test_an_answer_that_breaks_off():
+async def test_an_answer_that_breaks_off():
     async def pieces():
         yield b"a"
         raise ValueError("secret")
 
-    async def handle(request: Request) -> Response:
+    async def handle(request):
         return StreamingResponse(pieces())
 
-    line = handled(handle)
+    line = await handled(handle)
     assert (line["status"], line["broken_off"]) == (200, True)
     assert "secret" not in str(line)
 

@@ -17,54 +17,37 @@ from joserfc import jwt as jose_jwt
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.service.rpc import tokens
-from mpcsim.service.rpc.tokens import (
-    ACCESS_AUDIENCE,
-    MAX_TOKEN_CHARS,
-    Claims,
-    TokenError,
-    TokenIssuer,
-    TokenVerifier,
-    UnknownSigningKey,
-    bearer,
-    make_signing_key,
-)
+from tests.helpers.gateway import Clock
 from tests.helpers.tiers import examples
 
 NOW = 1_800_000_000
 KEY_ID = "5a" * 32
-PEM = make_signing_key(SeededRng("tokens"))
-OTHER_PEM = make_signing_key(SeededRng("other tokens"))
+PEM = tokens.make_signing_key(SeededRng("tokens"))
+OTHER_PEM = tokens.make_signing_key(SeededRng("other tokens"))
 
 
-class Clock:
-    def __init__(self, now: float = NOW) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
-ISSUER = TokenIssuer(PEM, Clock())
-OTHER = TokenIssuer(OTHER_PEM, Clock())
+ISSUER = tokens.TokenIssuer(PEM, Clock(NOW))
+OTHER = tokens.TokenIssuer(OTHER_PEM, Clock(NOW))
 (JWK,) = ISSUER.jwks()["keys"]
 KID = JWK["kid"]
 PAYLOAD = {
     "sub": "u1",
     "username": "alice",
     "use": "access",
-    "aud": list(ACCESS_AUDIENCE),
+    "aud": list(tokens.ACCESS_AUDIENCE),
     "iat": NOW,
     "exp": NOW + 60,
 }
 TOKEN = ISSUER.issue_access("u1", "alice", 60)
+UNNAMED = jwt.encode(PAYLOAD, PEM, "ES256")
 
 
 def verifier(audience="gateway", clock=None, jwks=None):
-    return TokenVerifier(jwks or ISSUER.jwks(), audience, clock or Clock())
+    return tokens.TokenVerifier(jwks or ISSUER.jwks(), audience, clock or Clock(NOW))
 
 
 def refused(token, audience="gateway", code=756, **options):
-    with pytest.raises(TokenError) as caught:
+    with pytest.raises(tokens.TokenError) as caught:
         verifier(audience, **options).verify(token)
     assert caught.value.code == code
     if token and len(token) > 8:
@@ -104,7 +87,7 @@ def test_who_takes_which_token(audience):
     ):
         if audience in takers:
             claims = verifier(audience).verify(token)
-            assert claims == Claims("u1", "alice", kind, key_id, NOW + 60)
+            assert claims == tokens.Claims("u1", "alice", kind, key_id, NOW + 60)
         else:
             refused(token, audience)
 
@@ -112,7 +95,7 @@ def test_who_takes_which_token(audience):
 def test_a_key_token_is_refused_where_access_is_asked_for():
     claims = verifier("gateway").verify(TOKEN)
     assert claims.require_access() == claims
-    with pytest.raises(TokenError, match="JWT_INVALID"):
+    with pytest.raises(tokens.TokenError, match="JWT_INVALID"):
         verifier("gateway").verify(KEY_TOKEN).require_access()
 
 
@@ -130,7 +113,7 @@ def test_another_implementation_takes_our_tokens_and_we_take_its():
     key = jose_jwk.ECKey.import_key(PEM)
     assert key.thumbprint() == KID != OTHER.jwks()["keys"][0]["kid"]
     token = jose_jwt.encode({"alg": "ES256", "kid": KID}, PAYLOAD, key)
-    assert verifier().verify(token) == Claims("u1", "alice", "access", None, NOW + 60)
+    assert verifier().verify(token) == tokens.Claims("u1", "alice", "access", None, NOW + 60)
 
 
 def test_the_key_set_is_public_only():
@@ -178,14 +161,14 @@ def test_tokens_of_other_algorithms_are_refused(rsa_key, alg):
     refused(jwt.encode(PAYLOAD, key, alg, {"kid": KID}))
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        {},  # another key of the same name
-        {"jwk": OTHER.jwks()["keys"][0]},  # a key that travels in the token
-        {"jku": "https://example.com/jwks.json", "x5u": "https://example.com"},
-    ],
-)
+ANOTHER_KEYS = [
+    {},  # another key of the same name
+    {"jwk": OTHER.jwks()["keys"][0]},  # a key that travels in the token
+    {"jku": "https://example.com/jwks.json", "x5u": "https://example.com"},
+]
+
+
+@pytest.mark.parametrize("header", ANOTHER_KEYS)
 def test_what_another_key_has_signed_is_refused(header):
     refused(signed(pem=OTHER_PEM, **header))
 
@@ -197,17 +180,13 @@ def test_a_name_or_an_extension_that_is_not_this_tokens_is_refused():
 
 @pytest.mark.parametrize("kid", ["", "unknown", KID + "\x00", KID.swapcase(), "../key", "' OR 1=1"])
 def test_an_unknown_key_name_says_so(kid):
-    assert isinstance(refused(signed(kid=kid)), UnknownSigningKey)
+    assert isinstance(refused(signed(kid=kid)), tokens.UnknownSigningKey)
 
 
 @pytest.mark.parametrize("kid", [None, 0, [KID], {"kid": KID}, True])
-def test_a_key_name_that_is_no_text_is_refused(kid):
-    header = {"alg": "ES256", "typ": "JWT", "kid": kid}
-    assert not isinstance(refused(assembled(header)), UnknownSigningKey)
-
-
-def test_a_token_that_names_no_key_is_refused():
-    assert not isinstance(refused(jwt.encode(PAYLOAD, PEM, "ES256")), UnknownSigningKey)
+def test_a_token_that_names_no_key_is_refused(kid):
+    for token in (assembled({"alg": "ES256", "typ": "JWT", "kid": kid}), UNNAMED):
+        assert not isinstance(refused(token), tokens.UnknownSigningKey)
 
 
 @examples(50)
@@ -219,28 +198,18 @@ def test_any_altered_character_is_refused(data):
     refused(TOKEN[:i] + new + TOKEN[i + 1 :])
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        ".",
-        "..",
-        "...",
-        "a.b.c",
-        "\ud800.\ud800.\ud800",
-        "\x00" * 10,
-        b64(b"[" * 2900) + ".e30.AAAA",
-        b64(b'{"a":' * 500) + ".e30.AAAA",
-        b64(b"\xff\xfe") + ".e30.AAAA",
-        b64([]) + ".e30.AAAA",
-        b64("text") + ".e30.AAAA",
-        assembled({"alg": "ES256", "kid": KID}, b"not json", lambda _: bytes(64)),
-        TOKEN + ".",
-        "." + TOKEN,
-        TOKEN + "." + TOKEN,
-        TOKEN + "\n",
-        " " + TOKEN,
-    ],
-)
+NO_TOKENS = [
+    *(".", "..", "...", "a.b.c", "\ud800.\ud800.\ud800", "\x00" * 10),
+    *(
+        b64(header) + ".e30.AAAA"
+        for header in (b"[" * 2900, b'{"a":' * 500, b"\xff\xfe", [], "text")
+    ),
+    assembled({"alg": "ES256", "kid": KID}, b"not json", lambda _: bytes(64)),
+    *(TOKEN + ".", "." + TOKEN, TOKEN + "." + TOKEN, TOKEN + "\n", " " + TOKEN),
+]
+
+
+@pytest.mark.parametrize("token", NO_TOKENS)
 def test_what_is_no_token_is_refused(token):
     refused(token)
 
@@ -251,23 +220,23 @@ def test_a_huge_token_is_refused_unread():
 
     checking = verifier()
     checking._check_signature = checking._verify_signature = unread
-    for token in ("a" * (MAX_TOKEN_CHARS + 1), TOKEN + "A" * 10_000_000):
-        with pytest.raises(TokenError, match="longer than any"):
+    for token in ("a" * (tokens.MAX_TOKEN_CHARS + 1), TOKEN + "A" * 10_000_000):
+        with pytest.raises(tokens.TokenError, match="longer than any"):
             checking.verify(token)
     with pytest.raises(AssertionError, match="was read"):
-        checking.verify("a" * MAX_TOKEN_CHARS)
+        checking.verify("a" * tokens.MAX_TOKEN_CHARS)
 
 
-@pytest.mark.parametrize(
-    ("token", "late_s", "code", "message"),
-    [
-        (None, 0, 755, "JWT_MISSING"),
-        ("", 0, 755, "JWT_MISSING"),
-        ("x", 0, 756, "JWT_INVALID"),
-        (TOKEN, 60, 757, "JWT_EXPIRED"),
-        (TOKEN[:-4] + "AAAA", 999, 756, "JWT_INVALID"),  # forged rather than expired
-    ],
-)
+SAID_IN_401 = [
+    (None, 0, 755, "JWT_MISSING"),
+    ("", 0, 755, "JWT_MISSING"),
+    ("x", 0, 756, "JWT_INVALID"),
+    (TOKEN, 60, 757, "JWT_EXPIRED"),
+    (TOKEN[:-4] + "AAAA", 999, 756, "JWT_INVALID"),  # forged rather than expired
+]
+
+
+@pytest.mark.parametrize(("token", "late_s", "code", "message"), SAID_IN_401)
 def test_what_goes_out_in_the_401(token, late_s, code, message):
     error = refused(token, clock=Clock(NOW + late_s), code=code)
     assert error.detail() == {"code": code, "message": message}
@@ -294,13 +263,13 @@ BAD_CLAIMS = {
 BAD_KEY_IDS = [KEY_ID.upper(), KEY_ID[:-1], KEY_ID + "\n", 5]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({claim: value} for claim, values in BAD_CLAIMS.items() for value in values),
-        *({"use": "key", "key_id": key_id} for key_id in BAD_KEY_IDS),
-    ],
-)
+BAD_CHANGES = [
+    *({claim: value} for claim, values in BAD_CLAIMS.items() for value in values),
+    *({"use": "key", "key_id": key_id} for key_id in BAD_KEY_IDS),
+]
+
+
+@pytest.mark.parametrize("change", BAD_CHANGES)
 def test_a_bad_claim_is_refused(change):
     refused(signed({**PAYLOAD, **change}))
 
@@ -316,23 +285,23 @@ def test_a_token_holds_up_to_its_last_second():
 
 def test_not_before():
     token = signed({**PAYLOAD, "nbf": NOW + 5})
-    clock = Clock()
+    clock = Clock(NOW)
     checking = verifier(clock=clock)
     for now in (NOW, NOW + 4.9):
         clock.now = now
-        with pytest.raises(TokenError, match="not valid yet"):
+        with pytest.raises(tokens.TokenError, match="not valid yet"):
             checking.verify(token)
     clock.now = NOW + 5
     assert checking.verify(token).user_id == "u1"
 
 
 def test_a_remembered_token_still_expires_and_still_begins():
-    clock = Clock()
+    clock = Clock(NOW)
     checking = verifier(clock=clock)
     checking.verify(TOKEN)
     clock.now = NOW + 60
     for _ in range(2):
-        with pytest.raises(TokenError, match="JWT_EXPIRED"):
+        with pytest.raises(tokens.TokenError, match="JWT_EXPIRED"):
             checking.verify(TOKEN)
     clock.now = NOW
     assert checking.verify(TOKEN).user_id == "u1"
@@ -365,7 +334,7 @@ def test_a_signature_is_checked_once_and_a_failure_every_time(checks):
     checking, forged = verifier(), signed(pem=OTHER_PEM)
     for _ in range(3):
         checking.verify(TOKEN)
-        with pytest.raises(TokenError):
+        with pytest.raises(tokens.TokenError):
             checking.verify(forged)
     assert checks == [TOKEN, forged, forged, forged]
 
@@ -386,27 +355,22 @@ def test_only_so_many_tokens_are_remembered(checks, monkeypatch):
 
 
 def pem_of(key, password=None):
-    protection = (
-        serialization.BestAvailableEncryption(password)
-        if password
-        else serialization.NoEncryption()
-    )
+    protection = serialization.NoEncryption()
+    if password:
+        protection = serialization.BestAvailableEncryption(password)
     formats = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
     return key.private_bytes(*formats, protection).decode()
 
 
 def test_what_is_no_signing_key_is_refused_without_showing_it(rsa_key):
     bad = [
-        "",
-        "secret words",
-        PEM[:-40],
-        pem_of(rsa_key),
+        *("", "secret words", PEM[:-40], pem_of(rsa_key)),
         pem_of(ec.generate_private_key(ec.SECP256K1())),
         pem_of(ec.generate_private_key(ec.SECP256R1()), b"password"),
     ]
     for pem in bad:
         with pytest.raises(UsageError, match="signing key") as caught:
-            TokenIssuer(pem)
+            tokens.TokenIssuer(pem)
         assert "secret" not in str(caught.value)
         assert caught.value.__cause__ is None
 
@@ -417,34 +381,22 @@ def koblitz_jwk():
     return {**jwt.algorithms.ECAlgorithm.to_jwk(public, True), "kid": KID, "alg": "ES256"}
 
 
-@pytest.mark.parametrize(
-    "jwks",
-    [
-        {},
-        {"keys": []},
-        {"keys": None},
-        {"keys": "text"},
-        {"keys": [1, None, "x"]},
-        {"keys": [{}]},
-        {"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": KID, "alg": "HS256"}]},
-        {"keys": [{name: value for name, value in JWK.items() if name != "kid"}]},
-        {"keys": [{**JWK, "x": JWK["x"][:-4]}]},
-        {"keys": [{**JWK, "x": 5}]},
-        {"keys": [{**JWK, "crv": "P-384"}]},
-        {"keys": [{**JWK, "y": JWK["x"]}]},
-        {"keys": [{**JWK, "kid": 5}]},
-        {"keys": [{**JWK, "alg": "ES384"}]},
-        {"keys": [{**JWK, "alg": ["ES256"]}]},
-        {"keys": [{**JWK, "kty": ["EC"]}]},
-        {"keys": [koblitz_jwk()]},
-        [],
-        [1],
-        "text",
-    ],
-)
+NO_KEY_SETS = [
+    *({}, [], [1], "text"),
+    *({"keys": keys} for keys in ([], None, "text", [1, None, "x"], [{}], [koblitz_jwk()])),
+    {"keys": [{"kty": "oct", "k": "c2VjcmV0", "kid": KID, "alg": "HS256"}]},
+    {"keys": [{name: value for name, value in JWK.items() if name != "kid"}]},
+    *({"keys": [{**JWK, "x": x}]} for x in (JWK["x"][:-4], 5)),
+    *({"keys": [{**JWK, "crv": "P-384"}]}, {"keys": [{**JWK, "y": JWK["x"]}]}),
+    *({"keys": [{**JWK, "alg": alg}]} for alg in ("ES384", ["ES256"])),
+    *({"keys": [{**JWK, "kid": 5}]}, {"keys": [{**JWK, "kty": ["EC"]}]}),
+]
+
+
+@pytest.mark.parametrize("jwks", NO_KEY_SETS)
 def test_what_is_no_key_set_is_refused(jwks):
     with pytest.raises(InvalidEncoding, match="Key Set"):
-        TokenVerifier(jwks, "gateway")
+        tokens.TokenVerifier(jwks, "gateway")
 
 
 def test_other_keys_in_the_set_verify_nothing(rsa_key):
@@ -473,34 +425,36 @@ def test_a_key_token_needs_a_key_id(key_id):
 
 @pytest.mark.parametrize("header", ["Bearer abc.def-_", "bearer abc.def-_", "BEARER   abc.def-_ "])
 def test_bearer(header):
-    assert bearer(header) == "abc.def-_"
+    assert tokens.bearer(header) == "abc.def-_"
 
 
-@pytest.mark.parametrize(
-    ("header", "code"),
-    [
-        *((header, 755) for header in (None, "", "  ", "Bearer", "Bearer  ")),
-        *((header, 756) for header in ("Basic YTpi", "abc.def", "Bearerabc", "Bearer a b")),
-        *((header, 756) for header in ("Bearer a,b", "Bearer \u00e4", "Token Bearer a")),
-    ],
-)
+NO_BEARERS = [
+    *((header, 755) for header in (None, "", "  ", "Bearer", "Bearer  ")),
+    *((header, 756) for header in ("Basic YTpi", "abc.def", "Bearerabc", "Bearer a b")),
+    *((header, 756) for header in ("Bearer a,b", "Bearer \u00e4", "Token Bearer a")),
+]
+
+
+@pytest.mark.parametrize(("header", "code"), NO_BEARERS)
 def test_not_a_bearer(header, code):
-    with pytest.raises(TokenError, match="Bearer <token>" if code == 756 else "MISSING") as caught:
-        bearer(header)
+    with pytest.raises(
+        tokens.TokenError, match="Bearer <token>" if code == 756 else "MISSING"
+    ) as caught:
+        tokens.bearer(header)
     assert caught.value.code == code
 
 
 def test_genuine_looks_at_the_signature_and_not_at_the_time():
     old = verifier("gateway", lambda: NOW + 1e6)
     assert old.verify_ignoring_times(TOKEN).username == "alice"
-    with pytest.raises(TokenError):
+    with pytest.raises(tokens.TokenError):
         old.verify_ignoring_times(TOKEN[:-4])
-    with pytest.raises(TokenError, match="longer"):
-        old.verify_ignoring_times("x" * (MAX_TOKEN_CHARS + 1))
+    with pytest.raises(tokens.TokenError, match="longer"):
+        old.verify_ignoring_times("x" * (tokens.MAX_TOKEN_CHARS + 1))
 
 
 def test_a_key_that_ends_verifies_nothing_from_then_on():
-    clock = Clock()
+    clock = Clock(NOW)
     jwks = ISSUER.jwks()
     jwks["keys"][0]["exp"] = int(clock.now) + 100
     verifying = verifier(jwks=jwks, clock=clock)
@@ -510,7 +464,7 @@ def test_a_key_that_ends_verifies_nothing_from_then_on():
     clock.now += 99
     verifying.verify(long)
     clock.now += 1
-    with pytest.raises(TokenError, match="JWT_EXPIRED"):
+    with pytest.raises(tokens.TokenError, match="JWT_EXPIRED"):
         verifying.verify(long)
     for end in ("soon", True, 1.5):
         jwks["keys"][0]["exp"] = end

@@ -1,6 +1,5 @@
 """Chains to run the flow on: the embedded one, and a real node where it is installed."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -14,7 +13,7 @@ from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.sample_keys import keys, session_id
 from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.chain import contracts
-from mpcsim.service.smart_account.client.client import Flow, ServiceTransport, SmartAccountClient
+from mpcsim.service.smart_account.client.client import ServiceTransport, SmartAccountClient
 from mpcsim.service.smart_account.deployment import deploy_token, mint
 from mpcsim.service.smart_account.service import SmartAccountService
 from tests.helpers.anvil import ANVIL_KEY, anvil
@@ -26,13 +25,13 @@ ETHER = 10**18
 class Owner:
     """A wallet key in three shares; any two sign."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self.shares = keys("secp256k1", name=f"owner {name}")
         point = self.shares[1].record.public_key.encode()
-        self.address: ChecksumAddress = PublicKey.from_compressed_bytes(point).to_checksum_address()
+        self.address = PublicKey.from_compressed_bytes(point).to_checksum_address()
         self.sessions = 0
 
-    def sign(self, message_hash: bytes) -> bytes:
+    def sign(self, message_hash):
         """r, s, v by the client's and the operator's share, in the real protocol."""
         self.sessions += 1
         sid = session_id(f"{self.address}, {self.sessions}, {message_hash.hex()}")
@@ -46,11 +45,11 @@ class Owner:
 class PlainOwner:
     """An owner with a whole key, for tests in which it does not matter who signs."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self._key = setup.account(SeededRng(name).bytes(32))
         self.address = self._key.address
 
-    def sign(self, message_hash: bytes) -> bytes:
+    def sign(self, message_hash):
         return bytes(self._key.unsafe_sign_hash(message_hash).signature)
 
 
@@ -64,7 +63,7 @@ class World:
     client: SmartAccountClient = field(init=False)
     strangers: int = 0
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.client = SmartAccountClient(
             ServiceTransport(self.service), chain_id=self.service.chain.chain_id
         )
@@ -73,38 +72,38 @@ class World:
     def chain(self):
         return self.service.chain
 
-    def stranger(self) -> ChecksumAddress:
+    def stranger(self):
         """An address that nothing has happened to."""
         self.strangers += 1
         return to_checksum_address(SeededRng(f"stranger {self.strangers}").bytes(20))
 
-    def account(self, owner: Owner) -> ChecksumAddress:
+    def account(self, owner):
         return self.service.owner_account(owner.address)
 
-    def fund(self, address: ChecksumAddress, amount: int = ETHER) -> None:
+    def fund(self, address, amount=ETHER):
         self.service.bundler.pay(address, amount)
 
-    def mint(self, to: ChecksumAddress, amount: int) -> None:
+    def mint(self, to, amount):
         mint(self.service.bundler, self.token, to, amount)
 
-    def view(self, address: ChecksumAddress, abi: contracts.Abi, function: str, *args: object):
+    def view(self, address, abi, function, *args):
         """What a contract's view function returns, from the EVM itself."""
         return abi.result(function, self.chain.call(address, abi.call(function, *args)))
 
-    def tokens(self, address: ChecksumAddress) -> int:
+    def tokens(self, address):
         return self.view(self.token, contracts.token().abi, "balanceOf", address)
 
-    def entry_point(self, function: str, *args: object):
+    def entry_point(self, function, *args):
         abi = contracts.entry_point().abi
         return self.view(self.service.deployment.entry_point, abi, function, *args)
 
-    def deposit(self, address: ChecksumAddress) -> int:
+    def deposit(self, address):
         return self.entry_point("balanceOf", address)
 
-    def nonce(self, address: ChecksumAddress) -> int:
+    def nonce(self, address):
         return self.entry_point("getNonce", address, 0)
 
-    def state(self, *addresses: ChecksumAddress) -> list[tuple[int, ...]]:
+    def state(self, *addresses):
         """All that an operation could change about the parties to it."""
         deployment = self.service.deployment
         looks = (self.chain.balance, self.chain.transaction_count, self.deposit, self.nonce)
@@ -113,13 +112,13 @@ class World:
             for address in (*addresses, self.service.bundler.address, deployment.paymaster)
         ]
 
-    def run(self, owner: Owner, **wish: object) -> Flow:
+    def run(self, owner, **wish):
         """A whole operation, signed by key shares."""
         flow = self.client.begin(owner.address, **wish)
         self.client.run(flow, owner.sign)
         return flow
 
-    def until_send(self, owner: Owner, **wish: object) -> Flow:
+    def until_send(self, owner, **wish):
         """An operation that is signed and not sent."""
         flow = self.client.begin(owner.address, **wish)
         while "signature" not in flow.fields:
@@ -127,25 +126,25 @@ class World:
         return flow
 
 
-def world(name: str, service: SmartAccountService) -> World:
+def world(name, service):
     return World(name, service, deploy_token(service.bundler, service.deployment, "TST"))
 
 
 @pytest.fixture(scope="session")
-def anvil_url() -> Iterator[str]:
+def anvil_url():
     """The address of a local node of its own."""
     with anvil() as url:
         yield url
 
 
 @pytest.fixture(scope="session")
-def embedded() -> World:
+def embedded():
     """The chain in this process, the same in every run."""
     return world("embedded", setup.over_embedded_chain(rng=SeededRng("embedded chain")))
 
 
 @pytest.fixture(scope="session")
-def over_rpc(anvil_url: str) -> Iterator[World]:
+def over_rpc(anvil_url):
     """A real node behind JSON-RPC."""
     service = setup.over_rpc(anvil_url, ANVIL_KEY)
     yield world("over_rpc", service)
@@ -153,23 +152,23 @@ def over_rpc(anvil_url: str) -> Iterator[World]:
 
 
 @pytest.fixture(params=["embedded", pytest.param("over_rpc", marks=pytest.mark.soak)])
-def on(request: pytest.FixtureRequest) -> World:
+def on(request):
     """Both chains, one after the other; the embedded one alone among the fast tests."""
     return request.getfixturevalue(request.param)
 
 
 @pytest.fixture
-def new_owner() -> type[Owner]:
+def new_owner():
     """Makes owners; the shares are made once a name."""
     return Owner
 
 
 @pytest.fixture
-def new_plain_owner() -> type[PlainOwner]:
+def new_plain_owner():
     return PlainOwner
 
 
 @pytest.fixture
-def owner(request: pytest.FixtureRequest, new_owner: type[Owner]) -> Owner:
+def owner(request, new_owner):
     """A new owner for every test."""
     return new_owner(request.node.name)

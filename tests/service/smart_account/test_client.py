@@ -6,6 +6,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.chain.chain import ZERO_ADDRESS
+from mpcsim.service.smart_account.client.account import account_address
 from mpcsim.service.smart_account.client.client import (
     Ask,
     HttpTransport,
@@ -110,6 +111,7 @@ def test_another_operations_digest_is_not_signed(embedded, owner):
         (Endpoint.SPONSOR, {"result": None}),
         (Endpoint.DIGEST, {"digest": None}),
         (Endpoint.SEND, {"user_op_hash": None}),
+        (Endpoint.RECEIPT, {"status": None}),
     ],
 )
 def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies):
@@ -127,6 +129,7 @@ THEFT = "0x" + contracts.account().abi.call("execute", ZERO_ADDRESS, 10**18, b""
 @pytest.mark.parametrize(
     ("sponsored", "endpoint", "lies", "said"),
     [
+        (True, Endpoint.INFO, {"sender": ZERO_ADDRESS}, "the owner's account is 0x"),
         (True, Endpoint.EXECUTE, {"call_data": THEFT}, "the call data are of another call"),
         (True, Endpoint.EXECUTE, {"call_data": "0x"}, "the call data are of another call"),
         (True, Endpoint.SPONSOR, {"paymasterAndData": "0x"}, "the account would pay"),
@@ -145,6 +148,18 @@ def test_a_lying_service_gets_nothing_signed_but_what_the_owner_wishes(
     with pytest.raises(RequestRefused, match=said):
         SmartAccountClient(liar).run(flow, owner.sign)
     assert not flow.fields.keys() & {"signature", *lies}
+
+
+def test_the_owners_account_is_known_without_the_service(embedded, owner):
+    assert account_address(owner.address) == embedded.account(owner)
+    other = embedded.client.begin(owner.address, to=RECIPIENT, account=RECIPIENT)
+    with pytest.raises(RequestRefused, match=f"the owner's account is {RECIPIENT}, and no other"):
+        embedded.client.step(other, owner.sign)
+
+
+def test_an_answer_names_no_other_path():
+    ask = Ask(Endpoint.RECEIPT, {"result": "0x/../../x?y#z"})
+    assert ask.path == Endpoint.RECEIPT.path.format(result="0x%2F..%2F..%2Fx%3Fy%23z")
 
 
 @pytest.mark.parametrize(

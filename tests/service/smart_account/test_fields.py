@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import BadRequest
 from mpcsim.service.smart_account.operation import fields
 from mpcsim.service.smart_account.operation.operation import UserOperation
@@ -27,14 +26,14 @@ def test_bytes_round_trip(data):
     assert fields.parse_bytes("call_data", "0x" + data.hex().upper()) == data
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(None, True, 1.0, [], {}, b"1", "", "x", "-1", "+1", " 1", "1 ", "1_000", "1e3", "0x"),
-        *("0b1", "0o7", "0xg", "0x-1", "\u0661", -1, 1 << 256, str(1 << 256), hex(1 << 256)),
-        *("9" * 79, "9" * 10_000, "0x" + "0" * 65, float("nan")),
-    ],
-)
+NO_NUMBERS = [
+    *(None, True, 1.0, [], {}, b"1", "", "x", "-1", "+1", " 1", "1 ", "1_000", "1e3", "0x"),
+    *("0b1", "0o7", "0xg", "0x-1", "\u0661", -1, 1 << 256, str(1 << 256), hex(1 << 256)),
+    *("9" * 79, "9" * 10_000, "0x" + "0" * 65, float("nan")),
+]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
 def test_bad_numbers(value):
     with pytest.raises(BadRequest, match=r"^nonce: "):
         fields.parse_number("nonce", value)
@@ -47,14 +46,14 @@ def test_gas_values_end_where_the_entry_points_do(name):
         fields.FIELDS[name].parse(name, 1 << 120)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        *(None, 1, "", "0x", "0x12", ADDRESS[2:], ADDRESS[:-1], ADDRESS + "00", ADDRESS + "0"),
-        *("0x" + "g" * 40, ADDRESS.replace("aA", "Aa"), ADDRESS.replace("0x", "0X"), b"\0" * 20),
-        *(ADDRESS + "\n", " " + ADDRESS, [ADDRESS]),
-    ],
-)
+NO_ADDRESSES = [
+    *(None, 1, "", "0x", "0x12", ADDRESS[2:], ADDRESS[:-1], ADDRESS + "00", ADDRESS + "0"),
+    *("0x" + "g" * 40, ADDRESS.replace("aA", "Aa"), ADDRESS.replace("0x", "0X"), b"\0" * 20),
+    *(ADDRESS + "\n", " " + ADDRESS, [ADDRESS]),
+]
+
+
+@pytest.mark.parametrize("value", NO_ADDRESSES)
 def test_bad_addresses(value):
     with pytest.raises(BadRequest, match=r"^sender: not an address"):
         fields.parse_address("sender", value)
@@ -65,14 +64,14 @@ def test_addresses_come_out_with_their_checksum(value):
     assert fields.parse_address("sender", value) == ADDRESS
 
 
-@pytest.mark.parametrize(
-    ("value", "says"),
-    [
-        *((value, "not 0x hex") for value in (None, 5, "", "12", "0xzz", "0x12 4", "0x1\n")),
-        ("0x123", "an odd number of hex digits"),
-        ("0x" + "00" * (fields.MAX_BYTES + 1), f"longer than {fields.MAX_BYTES} bytes"),
-    ],
-)
+NO_BYTES = [
+    *((value, "not 0x hex") for value in (None, 5, "", "12", "0xzz", "0x12 4", "0x1\n")),
+    ("0x123", "an odd number of hex digits"),
+    ("0x" + "00" * (fields.MAX_BYTES + 1), f"longer than {fields.MAX_BYTES} bytes"),
+]
+
+
+@pytest.mark.parametrize(("value", "says"), NO_BYTES)
 def test_bad_bytes(value, says):
     with pytest.raises(BadRequest, match=rf"^call_data: {says}$"):
         fields.parse_bytes("call_data", value)
@@ -121,20 +120,3 @@ def test_unknown_fields_are_named():
         UserOperation.from_request({**BODY, "signature": "0x"}, signed=False)
     with pytest.raises(BadRequest, match=r"^signature: missing$"):
         UserOperation.from_request(BODY, signed=True)
-
-
-def test_the_mapping_of_fields_to_endpoints():
-    """The table of the flow's specification."""
-    gas_step = "gas info query; paymaster sponsor query"
-    assert fields.mapping_table().splitlines()[2:] == [
-        "| `sender` | address query; info query |",
-        "| `nonce` | nonce query; info query |",
-        "| `init_code` | init calldata query; info query |",
-        "| `call_data` | execute calldata query |",
-        *(f"| `{name}` | {gas_step} |" for name in fields.GAS),
-        "| `paymaster_and_data` | paymaster sponsor query |",
-        "| `signature` | the owner |",
-    ]
-    spelled = {entry.key(Endpoint.SPONSOR) for entry in fields.supplied_by(Endpoint.SPONSOR)}
-    limits = {"callGasLimit", "verificationGasLimit", "preVerificationGas"}
-    assert spelled == limits | {"maxFeePerGas", "maxPriorityFeePerGas", "paymasterAndData"}

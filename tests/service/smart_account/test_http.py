@@ -1,6 +1,7 @@
 """The routes, and the client over HTTP."""
 
 import asyncio
+import threading
 from collections import Counter
 from unittest.mock import Mock
 
@@ -67,6 +68,8 @@ def test_a_whole_operation_over_http(embedded, http, owner):
     assert embedded.nonce(embedded.account(owner)) == 1
     again = http.get(f"/core/evm/v2/erc4337/userop/{flow.result}/receipt")
     assert (again.status_code, again.json()) == (200, flow.receipt)
+    unknown = http.get("/core/evm/v2/erc4337/userop/0x" + "11" * 32 + "/receipt")
+    assert (unknown.status_code, unknown.json()["error"][:18]) == (404, "no operation 0x111")
 
 
 @pytest.mark.parametrize("awaits", [False, True])
@@ -88,22 +91,6 @@ def test_a_whole_operation_with_awaits(embedded, owner, awaits):
     assert asyncio.run(main()).receipt["status"] == "included"
 
 
-def test_the_paths_are_the_specifications():
-    prefix = "/core/evm/v2/erc4337"
-    assert {(endpoint.method, endpoint.path) for endpoint in Endpoint} == {
-        ("GET", f"{prefix}/{{address}}/address"),
-        ("GET", f"{prefix}/{{address}}/info"),
-        ("GET", f"{prefix}/{{address}}/nonce"),
-        ("POST", f"{prefix}/calldata/init"),
-        ("POST", f"{prefix}/calldata/execute"),
-        ("POST", f"{prefix}/gas/info"),
-        ("POST", f"{prefix}/paymaster/sponsor"),
-        ("POST", f"{prefix}/userop/hash"),
-        ("POST", f"{prefix}/userop/send"),
-        ("GET", f"{prefix}/userop/{{result}}/receipt"),
-    }
-
-
 @pytest.mark.parametrize("endpoint", Endpoint)
 def test_nothing_is_answered_without_authorization(url, endpoint):
     """Not even that the body is bad: authorization comes first."""
@@ -112,18 +99,18 @@ def test_nothing_is_answered_without_authorization(url, endpoint):
     assert reply.status_code == 401
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        (b"", "the body is not JSON"),
-        (b'{"to": "0x0", "to": "0x1"}', "the body has the member to twice"),
-        (b"[]", "the body is not a JSON object"),
-        (b"{%b}" % (b'"a":{},' * 999), "the body has 1000 values or more"),
-        (b"{}", "to: missing"),
-        (b'{"to": 5, "value": 1}', "to: not an address"),
-        (b'{"to": "0x12", "value": NaN}', "the body is not JSON"),
-    ],
-)
+BAD_BODIES = [
+    (b"", "the body is not JSON"),
+    (b'{"to": "0x0", "to": "0x1"}', "the body has the member to twice"),
+    (b"[]", "the body is not a JSON object"),
+    (b"{%b}" % (b'"a":{},' * 999), "the body has 1000 values or more"),
+    (b"{}", "to: missing"),
+    (b'{"to": 5, "value": 1}', "to: not an address"),
+    (b'{"to": "0x12", "value": NaN}', "the body is not JSON"),
+]
+
+
+@pytest.mark.parametrize(("body", "says"), BAD_BODIES)
 def test_bad_bodies(http, body, says):
     reply = http.post(Endpoint.EXECUTE.path, content=body)
     assert reply.status_code == 400
@@ -137,21 +124,6 @@ def test_a_body_of_any_length_is_not_read(http):
     assert set(reply.json()) == {"error"}
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "says"),
-    [
-        ("/0x12/info", 400, "address: not an address"),
-        (f"/{SOMEBODY[:-1]}/nonce", 400, "address: not an address"),
-        ("/userop/0x12/receipt", 400, "result: not 32 bytes"),
-        ("/userop/0x" + "11" * 32 + "/receipt", 404, "no operation 0x1111"),
-    ],
-)
-def test_bad_paths(http, path, status, says):
-    reply = http.get("/core/evm/v2/erc4337" + path)
-    assert reply.status_code == status
-    assert reply.json()["error"].startswith(says)
-
-
 def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
     client = SmartAccountClient(HttpTransport(http))
     flow = client.begin(owner.address, to=SOMEBODY)
@@ -162,14 +134,14 @@ def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
     assert http.post(Endpoint.SEND.path, json=body).status_code == 409
 
 
-@pytest.mark.parametrize(
-    ("refused", "status", "wait_s"),
-    [
-        (ChainUnavailable("the chain's node did not answer: \ud800"), 502, "5"),
-        (BudgetSpent("the day's budget is spent", 77), 429, "77"),
-        (TooManyRequests("too many"), 429, f"{RETRY_AFTER_S}"),
-    ],
-)
+REFUSALS = [
+    (ChainUnavailable("the chain's node did not answer: \ud800"), 502, "5"),
+    (BudgetSpent("the day's budget is spent", 77), 429, "77"),
+    (TooManyRequests("too many"), 429, f"{RETRY_AFTER_S}"),
+]
+
+
+@pytest.mark.parametrize(("refused", "status", "wait_s"), REFUSALS)
 def test_how_a_refusal_is_answered(embedded, http, monkeypatch, refused, status, wait_s):
     """A lone surrogate in the chain's words does not keep them from being answered."""
     monkeypatch.setattr(embedded.service, "owner_account", Mock(side_effect=refused))
@@ -177,27 +149,6 @@ def test_how_a_refusal_is_answered(embedded, http, monkeypatch, refused, status,
     assert reply.status_code == status
     assert reply.json() == {"error": str(refused).replace("\ud800", "\\ud800")}
     assert reply.headers["Retry-After"] == wait_s
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "says"),
-    [
-        (503, b"<html>busy</html>", "<html>busy</html>"),
-        (503, b"", "Service Unavailable"),
-        (401, b'{"error": "Authentication failed"}', "Authentication failed"),
-        (200, b"[]", "200 OK without the JSON object that is due"),
-        (200, b"oops", "200 OK without the JSON object that is due"),
-    ],
-)
-def test_answers_of_others_on_the_way(status, body, says):
-    """A proxy's page, say: whatever it is, it is no answer."""
-    transport = httpx.MockTransport(lambda request: httpx.Response(status, content=body))
-    with httpx.Client(transport=transport, base_url="http://gateway") as http:
-        client = SmartAccountClient(HttpTransport(http))
-        flow = client.begin(SOMEBODY, to=SOMEBODY)
-        with pytest.raises(clients.RequestRefused, match=f"^info query: {says}$") as refused:
-            client.run(flow, lambda message_hash: bytes(65))
-        assert refused.value.code == (None if status == 200 else status)
 
 
 async def test_a_user_has_so_many_places_and_takes_nobody_elses():
@@ -218,3 +169,22 @@ async def test_a_user_has_so_many_places_and_takes_nobody_elses():
     assert inside == {"alice": REQUESTS_OF_USER, "bob": 1}
     await ask("alice")
     assert not places._of
+
+
+async def test_a_user_who_asks_for_more_is_refused():
+    """Who asks is known by the token; the others are answered."""
+    go_on = threading.Event()
+
+    class Slow:
+        def answer(self, endpoint, request, user_id):
+            assert go_on.wait(30)
+            return {}
+
+    transport = httpx.ASGITransport(app(Slow()))
+    async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=TOKEN) as http:
+        path = Endpoint.NONCE.path.format(address=SOMEBODY)
+        asked = [asyncio.create_task(http.get(path)) for _ in range(REQUESTS_OF_USER + 1)]
+        ((refused,), rest) = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        go_on.set()
+        statuses = Counter([answer.status_code for answer in await asyncio.gather(*rest)])
+    assert (refused.result().status_code, statuses) == (429, {200: REQUESTS_OF_USER})

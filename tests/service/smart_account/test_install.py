@@ -74,18 +74,18 @@ def test_a_changed_lock_installs_anew(tmp_path, npm):
     assert len(calls) == 2
 
 
-@pytest.mark.parametrize(
-    ("machines", "package", "used", "status"),
-    [
-        (None, 0, ["package"], 0),
-        (0, 0, ["machine"], 0),
-        (1, 0, ["machine", "package"], 0),
-        (1, 2, ["machine", "package"], 2),
-        (0, None, ["machine"], 0),
-        (1, None, ["machine"], 1),
-        (None, None, [], install.NO_NPM),
-    ],
-)
+NPMS = [
+    (None, 0, ["package"], 0),
+    (0, 0, ["machine"], 0),
+    (1, 0, ["machine", "package"], 0),
+    (1, 2, ["machine", "package"], 2),
+    (0, None, ["machine"], 0),
+    (1, None, ["machine"], 1),
+    (None, None, [], install.NO_NPM),
+]
+
+
+@pytest.mark.parametrize(("machines", "package", "used", "status"), NPMS)
 def test_the_machines_npm_comes_first(tmp_path, monkeypatch, machines, package, used, status):
     """Each is not there, or ends with a status."""
     tried = []

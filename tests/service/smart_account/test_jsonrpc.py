@@ -37,55 +37,55 @@ def chain_that_answers(reply):
     return JsonRpcChain("http://node", client=client)
 
 
-@pytest.mark.parametrize(
-    ("error", "data"),
-    [
-        ({"code": 3, "message": "execution reverted", "data": "0x1234"}, b"\x12\x34"),
-        ({"code": -32000, "message": "revert", "data": {"data": "0x1234"}}, b"\x12\x34"),
-        ({"code": -32015, "message": "VM error", "data": "Reverted 0x1234"}, b"\x12\x34"),
-        ({"code": 3, "message": "execution reverted"}, b""),
-        ({"code": -32000, "message": "out of gas: required 3"}, b""),
-        ({"code": -32003, "message": "EVM error OutOfGas"}, b""),
-    ],
-)
+REVERTS = [
+    ({"code": 3, "message": "execution reverted", "data": "0x1234"}, b"\x12\x34"),
+    ({"code": -32000, "message": "revert", "data": {"data": "0x1234"}}, b"\x12\x34"),
+    ({"code": -32015, "message": "VM error", "data": "Reverted 0x1234"}, b"\x12\x34"),
+    ({"code": 3, "message": "execution reverted"}, b""),
+    ({"code": -32000, "message": "out of gas: required 3"}, b""),
+    ({"code": -32003, "message": "EVM error OutOfGas"}, b""),
+]
+
+
+@pytest.mark.parametrize(("error", "data"), REVERTS)
 def test_reverts_in_the_dialects_of_nodes(error, data):
     with pytest.raises(Reverted) as reverted:
         chain_that_answers({"error": error}).call(SOMEBODY, b"")
     assert reverted.value.data == data
 
 
-@pytest.mark.parametrize(
-    ("reply", "says"),
-    [
-        ({"error": {"code": -32601, "message": "no such method"}}, "refused eth_call: no such"),
-        (httpx.ConnectError("refused"), "did not answer eth_call: ConnectError"),
-        (httpx.ReadTimeout("slow"), "did not answer eth_call: ReadTimeout"),
-        (b"<html>", "did not answer eth_call: JSONDecodeError"),
-        (httpx.Response(204), "did not answer eth_call: HTTP status 204"),
-        (httpx.Response(502, text="<html>"), "did not answer eth_call: HTTP status 502"),
-        (b"[]", "did not answer eth_call in JSON-RPC"),
-        (b"{}", "did not answer eth_call in JSON-RPC"),
-        *(({"error": e}, "did not answer eth_call in JSON") for e in ("text", 7, ["list"], True)),
-        ({"error": {"code": -32000, "message": "no", "data": "see 0xzz"}}, "refused eth_call: no"),
-    ],
-)
+FAILING = [
+    ({"error": {"code": -32601, "message": "no such method"}}, "refused eth_call: no such"),
+    (httpx.ConnectError("refused"), "did not answer eth_call: ConnectError"),
+    (httpx.ReadTimeout("slow"), "did not answer eth_call: ReadTimeout"),
+    (b"<html>", "did not answer eth_call: JSONDecodeError"),
+    (httpx.Response(204), "did not answer eth_call: HTTP status 204"),
+    (httpx.Response(502, text="<html>"), "did not answer eth_call: HTTP status 502"),
+    (b"[]", "did not answer eth_call in JSON-RPC"),
+    (b"{}", "did not answer eth_call in JSON-RPC"),
+    *(({"error": e}, "did not answer eth_call in JSON") for e in ("text", 7, ["list"], True)),
+    ({"error": {"code": -32000, "message": "no", "data": "see 0xzz"}}, "refused eth_call: no"),
+]
+
+
+@pytest.mark.parametrize(("reply", "says"), FAILING)
 def test_a_node_that_fails_is_unavailable(reply, says):
     with pytest.raises(ChainUnavailable, match=says):
         chain_that_answers(reply).call(SOMEBODY, b"")
 
 
+NONSENSE = [
+    lambda chain: chain.code(SOMEBODY),
+    lambda chain: chain.balance(SOMEBODY),
+    lambda chain: chain.fees(),
+    lambda chain: chain.timestamp(),
+    lambda chain: chain.call(SOMEBODY, b""),
+    lambda chain: chain.logs(SOMEBODY, []),
+]
+
+
 @pytest.mark.parametrize("result", [None, 5, "zz", "0xzz", [], {}, {"baseFeePerGas": []}, True])
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda chain: chain.code(SOMEBODY),
-        lambda chain: chain.balance(SOMEBODY),
-        lambda chain: chain.fees(),
-        lambda chain: chain.timestamp(),
-        lambda chain: chain.call(SOMEBODY, b""),
-        lambda chain: chain.logs(SOMEBODY, []),
-    ],
-)
+@pytest.mark.parametrize("ask", NONSENSE)
 def test_an_answer_that_makes_no_sense_is_none(result, ask):
     with pytest.raises(ChainUnavailable, match=r"answered eth_\w+ with something else"):
         ask(chain_that_answers({"result": result}))
@@ -119,15 +119,16 @@ def test_a_node_that_hangs_is_given_up(drops):
             thread.join(10)
 
 
+TOO_LONG = [
+    # Nothing is decompressed: a megabyte of it could be a gigabyte.
+    ({"content-encoding": "gzip"}, gzip.compress(b" " * 1000), "DecodingError"),
+    ({}, b" " * jsonrpc.MAX_REPLY_BYTES, "JSONDecodeError"),
+    ({}, b" " * (jsonrpc.MAX_REPLY_BYTES + 1), "DecodingError"),
+]
+
+
 @pytest.mark.parametrize(
-    ("headers", "body", "says"),
-    [
-        # Nothing is decompressed: a megabyte of it could be a gigabyte.
-        ({"content-encoding": "gzip"}, gzip.compress(b" " * 1000), "DecodingError"),
-        ({}, b" " * jsonrpc.MAX_REPLY_BYTES, "JSONDecodeError"),
-        ({}, b" " * (jsonrpc.MAX_REPLY_BYTES + 1), "DecodingError"),
-    ],
-    ids=["compressed", "at the limit", "too long"],
+    ("headers", "body", "says"), TOO_LONG, ids=["compressed", "at the limit", "too long"]
 )
 def test_an_answer_is_bounded_as_it_is_sent(headers, body, says):
     reply = httpx.Response(200, headers=headers, stream=httpx.ByteStream(body))

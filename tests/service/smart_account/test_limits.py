@@ -6,23 +6,11 @@ import pytest
 from eth_utils.address import to_checksum_address
 
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.service.smart_account import setup
+from mpcsim.service.smart_account import errors, setup
 from mpcsim.service.smart_account.chain.chain import Fees
 from mpcsim.service.smart_account.client.client import ServiceTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
-from mpcsim.service.smart_account.errors import (
-    BadRequest,
-    BudgetSpent,
-    Inconsistent,
-    UnknownOperation,
-)
 from mpcsim.service.smart_account.operation import gas, limits
-from mpcsim.service.smart_account.operation.limits import (
-    Budget,
-    KnownOperations,
-    check_fees,
-    most_cost,
-)
 from mpcsim.service.smart_account.operation.operation import UserOperation
 
 SOMEBODY = to_checksum_address("0x" + "11" * 20)
@@ -30,59 +18,59 @@ FEES = Fees(base_fee=100, priority=10)  # maximum: 210
 OPERATION = UserOperation(SOMEBODY, 0, b"", b"", 1, 10, 100, 200, 20, b"", b"")
 
 
-@pytest.mark.parametrize(
-    ("fee", "priority", "says"),
-    [
-        (135, 10, None),
-        (134, 10, "max_fee_per_gas: below 135"),
-        (200, 9, "max_priority_fee_per_gas: below 10"),
-        (1050, 1050, None),
-        (1051, 10, "max_fee_per_gas: above 1050"),
-        (1050, 1051, "max_priority_fee_per_gas: above 1050"),
-        (200, 201, "max_priority_fee_per_gas: above max_fee_per_gas"),
-    ],
-)
+FEES_OUT_OF_BOUNDS = [
+    (135, 10, None),
+    (134, 10, "max_fee_per_gas: below 135"),
+    (200, 9, "max_priority_fee_per_gas: below 10"),
+    (1050, 1050, None),
+    (1051, 10, "max_fee_per_gas: above 1050"),
+    (1050, 1051, "max_priority_fee_per_gas: above 1050"),
+    (200, 201, "max_priority_fee_per_gas: above max_fee_per_gas"),
+]
+
+
+@pytest.mark.parametrize(("fee", "priority", "says"), FEES_OUT_OF_BOUNDS)
 def test_bounds_of_fees(fee, priority, says):
     operation = replace(OPERATION, max_fee_per_gas=fee, max_priority_fee_per_gas=priority)
     if says is None:
-        check_fees(operation, FEES)
+        limits.check_fees(operation, FEES)
     else:
-        with pytest.raises(BadRequest, match=f"^{says}"):
-            check_fees(operation, FEES)
+        with pytest.raises(errors.BadRequest, match=f"^{says}"):
+            limits.check_fees(operation, FEES)
 
 
 def test_the_most_that_a_sponsored_operation_costs():
     """EntryPoint v0.6, ``_getRequiredPrefund``: verification counts three times."""
-    assert most_cost(OPERATION) == (1 + 3 * 10 + 100) * 200
+    assert limits.most_cost(OPERATION) == (1 + 3 * 10 + 100) * 200
 
 
 def test_a_budget_is_a_users_and_a_days():
     now = 10.5 * limits.DAY_S
-    budget = Budget(100, lambda: now)
+    budget = limits.Budget(100, lambda: now)
     budget.spend("alice", 60)
     budget.spend("alice", 40)
-    with pytest.raises(BudgetSpent, match="up to 1 wei, and 0 of 100 wei a day") as refused:
+    with pytest.raises(errors.BudgetSpent, match="up to 1 wei, and 0 of 100 wei a day") as refused:
         budget.spend("alice", 1)
     assert refused.value.wait_s == limits.DAY_S // 2
     budget.spend("bob", 100)
     now += limits.DAY_S / 2
     budget.spend("alice", 100)
     now -= limits.DAY_S  # a clock that steps back gives nothing
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(errors.BudgetSpent):
         budget.spend("alice", 1)
 
 
 def test_what_is_given_back_can_be_spent_again():
     now = 10.5 * limits.DAY_S
-    budget = Budget(100, lambda: now)
+    budget = limits.Budget(100, lambda: now)
     budget.give_back("alice", 60, budget.spend("alice", 100))
     day = budget.spend("alice", 60)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(errors.BudgetSpent):
         budget.spend("alice", 1)
     now += limits.DAY_S
     budget.spend("alice", 100)
     budget.give_back("alice", 60, day)  # of yesterday
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(errors.BudgetSpent):
         budget.spend("alice", 1)
 
 
@@ -138,7 +126,7 @@ def test_a_long_signature_is_paid_for(embedded, new_plain_owner):
     flow = embedded.until_send(new_plain_owner("who signs at length"), to=SOMEBODY, sponsored=True)
     body = flow._body()
     for size in (3_000, 65_536):
-        with pytest.raises(BadRequest, match="pre_verification_gas: below"):
+        with pytest.raises(errors.BadRequest, match="pre_verification_gas: below"):
             embedded.service.answer(Endpoint.SEND, {**body, "signature": "0x" + "ff" * size})
     embedded.service.answer(Endpoint.SEND, body)
 
@@ -153,7 +141,7 @@ def test_calldata_costs_what_the_chain_asks_for_it_at_least(byte, least):
 
 
 def test_one_user_pushes_out_nobody_elses_operations(monkeypatch):
-    known = KnownOperations()
+    known = limits.KnownOperations()
     known.put("alice", b"a", OPERATION)
     for n in range(2 * limits.REMEMBERED_OF_USER):
         known.put("mallory", n.to_bytes(2, "big"), OPERATION)
@@ -173,7 +161,7 @@ def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_plain_o
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     wire = flow.operation.to_request(signed=False)
     altered = {**wire, "call_data": "0x"}
-    with pytest.raises(Inconsistent, match="call_data"):
+    with pytest.raises(errors.Inconsistent, match="call_data"):
         embedded.service.answer(Endpoint.DIGEST, altered)
     for endpoint, request in (
         (Endpoint.DIGEST, altered),
@@ -181,7 +169,7 @@ def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_plain_o
         (Endpoint.SEND, {**wire, "signature": "0x" + "11" * 65}),
         (Endpoint.RECEIPT, {"result": flow.result}),
     ):
-        with pytest.raises(UnknownOperation) as refused:
+        with pytest.raises(errors.UnknownOperation) as refused:
             embedded.service.answer(endpoint, request, "mallory")
         assert wire["call_data"][2:] not in str(refused.value)
     assert embedded.client.run(flow, owner.sign)["status"] == "included"

@@ -1,5 +1,6 @@
 """What the service answers, and what it refuses; a refusal changes nothing."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -13,11 +14,7 @@ from mpcsim.service.smart_account import errors, setup
 from mpcsim.service.smart_account.chain import contracts, transactions
 from mpcsim.service.smart_account.chain.chain import Fees
 from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
-from mpcsim.service.smart_account.client.client import (
-    RequestRefused,
-    ServiceTransport,
-    SmartAccountClient,
-)
+from mpcsim.service.smart_account.client import client as clients
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.operation import gas
 from mpcsim.service.smart_account.operation.fields import FIELDS, GAS, SIGNED, supplied_by
@@ -108,33 +105,26 @@ def other_value(name):
     return 12345
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("name", SIGNED)
 @pytest.mark.parametrize("sponsored", [False, True])
-def test_a_digest_over_other_data_than_the_gas_steps_is_refused(embedded, owner, name, sponsored):
+def test_other_data_than_the_step_before_had_are_refused(embedded, owner, sponsored):
+    """In the digest query, and when it is sent; whichever field is another one."""
     flow = embedded.client.begin(owner.address, to=SOMEBODY, sponsored=sponsored)
     while flow.result is None:
         embedded.client.step(flow, owner.sign)
-    body = {"paymaster_and_data": "0x", **flow._body(), name: other_value(name)}
-    with pytest.raises(errors.Inconsistent) as refused:
-        ask(embedded, Endpoint.DIGEST, **body)
-    theirs = flow._body().get(name, "0x")
-    mine = other_value(name)
-    assert str(refused.value).startswith(f"{name}: {hex(mine) if mine == 12345 else mine} in the ")
-    assert theirs[:34] in str(refused.value)
-    assert str(refused.value).endswith("in the gas step")
-
-
-@pytest.mark.few(8)
-@pytest.mark.parametrize("name", SIGNED)
-@pytest.mark.parametrize("sponsored", [False, True])
-def test_sending_other_data_than_the_digests_is_refused(embedded, owner, name, sponsored):
-    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=sponsored)
-    before = embedded.state(flow.operation.sender)
-    body = {**flow._body(), name: other_value(name)}
-    with pytest.raises(errors.Inconsistent, match=f"^{name}: .* in send, .* in the digest query$"):
-        ask(embedded, Endpoint.SEND, **body)
-    assert embedded.state(flow.operation.sender) == before
+    for endpoint, here, there in (
+        (Endpoint.DIGEST, "the digest query", "the gas step"),
+        (Endpoint.SEND, "send", "the digest query"),
+    ):
+        body = {"paymaster_and_data": "0x", **flow._body()}
+        for name in SIGNED:
+            mine, theirs = other_value(name), re.escape(body[name][:34])
+            shown = hex(mine) if mine == 12345 else mine
+            said = f"^{name}: {shown} in {here}, {theirs}.* in {there}$"
+            with pytest.raises(errors.Inconsistent, match=said):
+                ask(embedded, endpoint, **{**body, name: mine})
+        while "signature" not in flow.fields:
+            embedded.client.step(flow, owner.sign)
+    assert embedded.nonce(flow.operation.sender) == 0
 
 
 def test_paymaster_data_must_not_appear_from_nowhere(embedded, owner):
@@ -171,25 +161,19 @@ def test_a_digest_needs_a_gas_step_and_sending_a_digest(embedded, owner, new_own
 
 MALFORMED = [
     (Endpoint.INFO, {"address": "0x12"}, "address: not an address"),
-    (Endpoint.ADDRESS, {"address": SOMEBODY + "00"}, "address: not an address"),
-    (Endpoint.NONCE, {"address": SOMEBODY.replace("aA", "Aa")}, "address: not an address"),
     (Endpoint.INIT, {}, "owner: missing"),
     (Endpoint.INIT, {"owner": 5}, "owner: not an address"),
     (Endpoint.INIT, {"owner": SOMEBODY, "tip": 1, "salt": 1}, "salt: unknown field"),
     (Endpoint.EXECUTE, {"value": 0, "data": "0x"}, "to: missing"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "data": "0x"}, "value: missing"),
-    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": -1}, "value: outside"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 1 << 256}, "value: outside"),
-    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 1.5}, "value: not a whole number"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "data": "0x1"}, "data: an odd number"),
-    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "data": None}, "data: not 0x hex"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "gas": 1}, "gas: unknown field"),
     (Endpoint.GAS, {}, "sender: missing"),
     (Endpoint.SPONSOR, {"sender": SOMEBODY}, "nonce: missing"),
     (Endpoint.DIGEST, {"sender": SOMEBODY, "nonce": 0, "call_data": "0x"}, "call_gas_limit: miss"),
     (Endpoint.SEND, {"sender": SOMEBODY}, "nonce: missing"),
     (Endpoint.RECEIPT, {"result": "0x12"}, "result: not 32 bytes"),
-    (Endpoint.RECEIPT, {"result": "zz"}, "result: not 0x hex"),
 ]
 
 
@@ -265,7 +249,7 @@ def test_an_account_that_cannot_pay_is_refused(on, owner):
     flow = on.until_send(owner, to=on.stranger())
     account = flow.operation.sender
     before = on.state(account)
-    with pytest.raises(RequestRefused, match="AA21 didn't pay prefund"):
+    with pytest.raises(clients.RequestRefused, match="AA21 didn't pay prefund"):
         on.client.run(flow, owner.sign)
     assert on.state(account) == before
     assert on.chain.code(account) == b""
@@ -279,20 +263,20 @@ def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
     on.fund(account)
     flow = on.until_send(owner, to=on.stranger(), value=ETHER)
     before = on.state(account)
-    with pytest.raises(RequestRefused, match="call_data: the call reverts"):
+    with pytest.raises(clients.RequestRefused, match="call_data: the call reverts"):
         on.client.run(flow, owner.sign)
     assert on.state(account) == before
 
 
-@pytest.mark.parametrize(
-    ("signature", "says"),
-    [
-        (b"", "AA23 reverted: ECDSA: invalid signature length"),
-        (b"\x11" * 64, "AA23 reverted: ECDSA: invalid signature length"),
-        (b"\xff" * 65, "AA23 reverted: ECDSA: invalid signature 's' value"),
-        (bytes(65), "AA23 reverted: ECDSA: invalid signature"),
-    ],
-)
+MALFORMED_SIGNATURES = [
+    (b"", "AA23 reverted: ECDSA: invalid signature length"),
+    (b"\x11" * 64, "AA23 reverted: ECDSA: invalid signature length"),
+    (b"\xff" * 65, "AA23 reverted: ECDSA: invalid signature 's' value"),
+    (bytes(65), "AA23 reverted: ECDSA: invalid signature"),
+]
+
+
+@pytest.mark.parametrize(("signature", "says"), MALFORMED_SIGNATURES)
 def test_malformed_signatures_are_refused_by_the_account(embedded, owner, signature, says):
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     body = {**flow._body(), "signature": "0x" + signature.hex()}
@@ -328,7 +312,7 @@ def test_a_sponsorship_expires(owner):
 
 def sponsored_by(service, owner):
     """A signed operation of ``owner``, sponsored by ``service``, as send takes it."""
-    client = SmartAccountClient(ServiceTransport(service))
+    client = clients.SmartAccountClient(clients.ServiceTransport(service))
     flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
     while "signature" not in flow.fields:
         client.step(flow, owner.sign)

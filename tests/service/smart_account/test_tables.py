@@ -11,24 +11,24 @@ ETHER = 10**18
 
 
 @pytest.fixture
-def owner(request, new_plain_owner):
-    return new_plain_owner(request.node.name)
+def new_owner(new_plain_owner):
+    return new_plain_owner
 
 
 def rows(view):
     return {row[0]: row[1:] for row in view.rows}
 
 
-@pytest.mark.parametrize(
-    ("wei", "text"),
-    [
-        (0, "0"),
-        (1, "0.000000000000000001"),
-        (ETHER, "1"),
-        (-ETHER // 10, "-0.1"),
-        (12 * ETHER + ETHER // 4, "12.25"),
-    ],
-)
+AMOUNTS = [
+    (0, "0"),
+    (1, "0.000000000000000001"),
+    (ETHER, "1"),
+    (-ETHER // 10, "-0.1"),
+    (12 * ETHER + ETHER // 4, "12.25"),
+]
+
+
+@pytest.mark.parametrize(("wei", "text"), AMOUNTS)
 def test_ether_shows_every_digit_that_counts(wei, text):
     assert ether(wei) == text
 

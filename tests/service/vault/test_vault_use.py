@@ -25,15 +25,15 @@ ALLOWING = VaultUse.for_opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, using=b"w
 NONE = b"\0\0\0\0"
 
 
-def framed(tag: str, *parts: bytes) -> bytes:
+def framed(tag, *parts):
     return b"".join(len(p).to_bytes(8, "big") + p for p in (tag.encode(), *parts))
 
 
-def sha256(data: bytes) -> bytes:
+def sha256(data):
     return hashlib.sha256(data).digest()
 
 
-def verify(mac: bytes, *parts: bytes) -> None:
+def verify(mac, *parts):
     """By libsodium, of the parts that the documentation names."""
     data = framed("mpcsim/vault/use/v1", *parts)
     assert mac == blake2b(data, key=KEY, encoder=RawEncoder)
