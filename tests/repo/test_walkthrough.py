@@ -1,4 +1,4 @@
-"""``make up`` in a clean copy of the project, and the README's curl walk-through, word for word."""
+"""``make up`` in a clean copy of the project, and the curl walk-through of the guide "Start", word for word."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ STARTING_S = 800
 
 
 def shell_blocks() -> list[str]:
-    return re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return re.findall(r"```sh\n(.*?)```", (ROOT / "notebooks/guides/start.md").read_text(), re.DOTALL)
 
 
 def copy_of_the_project(target: Path) -> None:
