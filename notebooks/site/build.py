@@ -31,6 +31,7 @@ SOURCES = (
     "notebooks/*.md",
     "notebooks/guides/*",
     "notebooks/pictures/*",
+    "mpcsim/attacks/*.md",
     "mpcsim/service/vault/README.md",
     "tests/README.md",
     "tests/RECIPES.md",

@@ -1,4 +1,4 @@
-"""``make up`` in a clean copy of the project, and the curl walk-through of the guide "Start", word for word."""
+"""``make up`` in a clean copy of the project, and the guide "Start"'s curl lines, word for word."""
 
 import hashlib
 import json
@@ -60,7 +60,7 @@ def test_make_up_and_the_walk_through(tmp_path):
         try:
             with not_outliving_us(up):
                 deadline = time.monotonic() + STARTING_S
-                while "try first" not in log.read_text():
+                while "Ctrl-C stops everything" not in log.read_text():
                     assert up.poll() is None, log.read_text()
                     assert time.monotonic() < deadline, log.read_text()
                     time.sleep(0.2)

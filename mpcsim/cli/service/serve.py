@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
         _starter(processes, options) as starter,
     ):
         configure_logs(lines, log_folder, "supervisor")
-        _say(f"starting {', '.join(_names(options))}: some ten seconds; Ctrl-C stops everything")
+        _say(f"starting {', '.join(_names(options))}: some ten seconds")
         try:
             with starter.lock:
                 revival = _start(starter, options, under, shown)
@@ -223,10 +223,13 @@ def _start(
             "",
             f"{'JupyterLab':<12} {lab}",
             f"{'API':<12} {node.address}; pages to try it: {pages}",
-            f"{'try first':<12} notebook 1, which JupyterLab opens: Shift+Enter runs a cell",
+            f"{'try first':<12} notebook 1, which JupyterLab opens: Shift+Enter runs a cell. "
+            "Ctrl-C stops everything.",
         ]
     elif pages:
         lines += ["", *_first_call(at, node, options.data), f"{'API pages':<12} {pages}"]
+    if not lab:
+        lines.append("Ctrl-C stops everything.")
     _say(*lines)
     return RestartPolicy(starter.processes, mpc_nodes)
 
