@@ -63,7 +63,7 @@ Validated
     measured    ``mpcsim bench --only capacity``: the real service on the same machine. Bounds: at
                 30 and 60 % load p50 10 %, p99 20 %; at 80 % 15 % and 25 %; saturated throughput
                 5 %, percentiles 10 %; or twice the service's own scatter, if that is more. The
-                last figures are in README.md, "Under load"
+                last figures are in notebooks/guides/models.md
 
 Left out: single callbacks of event loops, garbage collection, reads of databases, locks within MPC
 nodes, priorities and hyper-threads; lifetimes of sessions, by which the real service also fails

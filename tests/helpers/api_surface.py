@@ -24,6 +24,17 @@ def check_surface(document: Json, reviewed: Path) -> None:
     assert found == copy, "\n".join(("the surface has changed", *changes))
 
 
+def check_described(document: Json) -> None:
+    """Fail where an operation has no words or no name of its own, or an error code no row."""
+    found = [operation for each in document["paths"].values() for operation in each.values()]
+    for operation in found:
+        assert operation["summary"], operation
+        assert operation["description"], operation
+    assert len({operation["operationId"] for operation in found}) == len(found)
+    for code in document["components"]["headers"]["X-Error-Code"]["schema"]["enum"]:
+        assert f"\n| `{code}` | " in document["info"]["description"]
+
+
 def surface(document: Json) -> Iterator[str]:
     """Return one line for each operation, parameter, body, field and header."""
     for path, operations in sorted(document["paths"].items()):

@@ -26,7 +26,6 @@ from node.signing.client_party import AbortHandling, ClientParty, SessionAborted
 from tests.helpers.adversary import Adversary, alter_kind
 
 HASH = bytes(range(32))
-CURVES = ("secp256k1", "ed25519")
 ALL = (CLIENT, OPERATOR, INSTITUTION)
 
 

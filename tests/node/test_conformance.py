@@ -4,7 +4,6 @@ One code for both ways to run it: everything in this process without sockets, or
 behind sockets of their own. Signatures are verified by libsecp256k1 and libsodium.
 """
 
-import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -161,19 +160,6 @@ BODIES = {
     "/v3/wallet/validate/share": ("encrypted_share", "secret_store"),
 }
 LOOKUPS = ("/v3/wallet", "/v3/wallet/key", "/v3/wallet/user", "/v3/wallet/token")
-SAYS = {
-    404: r".+",
-    409: r"(ed25519 key already exists for this user|a recovery for this key is in progress)",
-    500: r"Upstream returned \d{3} [A-Z][A-Za-z ]+: .+",
-}
-CASES = [
-    (path, int(status))
-    for path, operations in create_app(SETTINGS).openapi()["paths"].items()
-    for operation in operations.values()
-    for status in operation["responses"]
-    if int(status) in (404, 409)
-]
-"""Documented, and the gateway's to say; what the node refuses by itself, ``test_layer`` has."""
 
 
 def request_to(found, api, path, **other):
@@ -186,41 +172,26 @@ def request_to(found, api, path, **other):
     return api.post(path, {name: known[name] for name in BODIES[path]})
 
 
-def failing(found, path, status):
-    """The response of a request made to fail with the status."""
-    alice = found.user()
-    match status:
-        case 404 if path in ("/v3/wallet/recover", "/v3/wallet"):
-            return request_to(found, found.user("keyless"), path)
-        case 404 if path == "/v3/wallet/user":
-            stranger = found.gateway.issuer.issue_access("no-such-user", "nobody", 60)
-            return request_to(found, found.api.as_user(stranger), path)
-        case 404 if path == "/v3/wallet/token":
-            return alice.get(f"{path}?id={UNKNOWN}")
-        case 404:
-            return request_to(found, alice, path, key_id=UNKNOWN)
-        case 409 if path == "/v3/wallet/recover":
-            return recovering_already(found, alice)
-    return request_to(found, alice, path)
+NOT_FOUND = [
+    path
+    for path, operations in create_app(SETTINGS).openapi()["paths"].items()
+    if any("404" in operation["responses"] for operation in operations.values())
+]
 
 
-def recovering_already(found, api):
-    """The answer to a recovery while another one of the key is in progress."""
-    gateway = found.gateway.gateway
-    place = gateway.registry.user_by_name("alice").user_id, "ed25519"
-    # The lock that another recovery would hold: it is held for no longer than a call.
-    leave = asyncio.run(gateway.sessions._making.acquire(place))
-    try:
-        response = request_to(found, api, "/v3/wallet/recover")
-    finally:
-        leave()
-    assert response.headers["Retry-After"] == "1"
-    return response
-
-
-@pytest.mark.parametrize(("path", "status"), CASES)
-def test_every_documented_failure(built, path, status):
-    assert re.fullmatch(SAYS[status], answer(failing(built, path, status), status))
+@pytest.mark.parametrize("path", NOT_FOUND)
+def test_what_is_documented_not_to_be_found_is_not(built, path):
+    alice = built.user()
+    if path in ("/v3/wallet/recover", "/v3/wallet"):
+        reply = request_to(built, built.user("keyless"), path)
+    elif path == "/v3/wallet/user":
+        stranger = built.gateway.issuer.issue_access("no-such-user", "nobody", 60)
+        reply = request_to(built, built.api.as_user(stranger), path)
+    elif path == "/v3/wallet/token":
+        reply = alice.get(f"{path}?id={UNKNOWN}")
+    else:
+        reply = request_to(built, alice, path, key_id=UNKNOWN)
+    assert answer(reply, 404)
 
 
 def test_an_mpc_node_is_down(built):
@@ -230,7 +201,6 @@ def test_an_mpc_node_is_down(built):
     for path in BODIES:
         user = built.user("bob") if path.endswith("generate") else built.user()
         error = answer(request_to(built, user, path), 500)
-        assert re.fullmatch(SAYS[500], error)
         assert error.startswith("Upstream returned 503 Service Unavailable: ")
     for link in links:
         link.down = False
@@ -282,15 +252,9 @@ def test_another_users_key_looks_unknown(built):
     mallory = built.user("mallory")
     for path in ("/v3/wallet/sign", "/v3/wallet/publickey"):
         theirs = answer(request_to(built, mallory, path), 404)
-        nobodys = answer(request_to(built, mallory, path, key_id=UNKNOWN), 404)
-        assert theirs == nobodys
+        assert theirs == answer(request_to(built, mallory, path, key_id=UNKNOWN), 404)
     key_id = built.keys["ed25519"]["key_id"]
     theirs = answer(mallory.get(f"/v3/wallet/token?id={key_id}"), 404)
     assert theirs == answer(mallory.get(f"/v3/wallet/token?id={UNKNOWN}"), 404)
     for path in ("/v3/wallet/validate/password", "/v3/wallet/validate/share"):
         assert answer(request_to(built, mallory, path)) == {"result": False}
-
-
-def test_a_wrong_password(built):
-    error = answer(request_to(built, built.user(), "/v3/wallet/publickey", password="no"), 400)
-    assert error == "Invalid password"

@@ -410,27 +410,24 @@ async def test_tokens_of_unknown_keys_hold_few_places(keys):
     assert keys.gateway.asked == 2
 
 
-def test_a_token_that_comes_in_the_moment_in_which_the_keys_do():
+@with_keys
+async def test_a_token_that_comes_in_the_moment_in_which_the_keys_do(keys):
     """It waits for newer ones; it does not keep the node from everything else."""
+    gateway, late = keys.gateway, []
+    strange = TokenIssuer(make_signing_key()).issue_access("1", "mallory", 60)
 
-    async def work(keys):
-        gateway, late = keys.gateway, []
-        strange = TokenIssuer(make_signing_key()).issue_access("1", "mallory", 60)
+    async def jwks():
+        gateway.asked += 1
+        await asyncio.sleep(0.01)
+        if gateway.asked == 1:  # begins before anybody hears of this answer
+            late.append(asyncio.create_task(keys.authenticator.caller(f"Bearer {strange}")))
+        return gateway.issuer.jwks()
 
-        async def jwks():
-            gateway.asked += 1
-            await asyncio.sleep(0.01)
-            if gateway.asked == 1:  # begins before anybody hears of this answer
-                late.append(asyncio.create_task(keys.authenticator.caller(f"Bearer {strange}")))
-            return gateway.issuer.jwks()
-
-        gateway.jwks = jwks
-        assert await keys.callers(gateway.token()) == ["id-of-alice"]
-        with pytest.raises(Unauthorized):
-            await late[0]
-        assert gateway.asked == 2
-
-    with_keys(work)
+    gateway.jwks = jwks
+    assert await keys.callers(gateway.token()) == ["id-of-alice"]
+    with pytest.raises(Unauthorized):
+        await late[0]
+    assert gateway.asked == 2
 
 
 def test_one_user_leaves_places_to_the_others():

@@ -1,16 +1,13 @@
 """Recorded calls: their replays take as long as the calls themselves."""
 
 import itertools
-from collections.abc import Callable
 from functools import partial
 
-import httpx
 import pytest
 
 from mpcsim import Network
 from mpcsim.errors import UsageError
-from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
-from mpcsim.sim.replay.steps import GATEWAY
+from mpcsim.ids import OPERATOR
 from node.local import LocalService
 from tests.node.wallets import CHEAP
 
@@ -32,7 +29,6 @@ NETWORKS = {
         {**STAR.placement, OPERATOR: "gateway"},
     ),
 }
-Call = Callable[[], httpx.Response]
 
 
 def call(alice, verb, **document):
@@ -79,10 +75,11 @@ def took(service, made, network):
     return service.now_ms - began
 
 
+CALLS = ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
+
+
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "name", ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
-)
+@pytest.mark.parametrize("name", CALLS)
 def test_a_replay_takes_as_long_as_the_call(service, calls, name):
     service.change()
     graph = service.record(calls[name], name, runs=RUNS)
@@ -109,21 +106,6 @@ def test_a_call_that_the_service_gives_up_has_failed(service, calls):
             assert (graph.replay(network, 1).failed == 0) == answered
     service.change()
     service.wait(60_000)
-
-
-def test_what_waits_for_what(service, calls):
-    """A signature on ed25519: both MPC nodes are asked at once, the answer waits for both."""
-    graph = service.record(calls["ed25519"], runs=RUNS)
-    ends = [(packet.sender, packet.receiver) for packet in graph.messages]
-    assert sorted(ends) == sorted(
-        [(CLIENT, GATEWAY), (GATEWAY, CLIENT)]
-        + [ends for node in (OPERATOR, INSTITUTION) for ends in ((GATEWAY, node), (node, GATEWAY))]
-    )
-    (asks,) = [s for s in graph.steps if s.name == "gateway 1"]
-    (answers,) = [s for s in graph.steps if s.name == "gateway 2"]
-    assert [graph.messages[m].receiver for m in asks.sends] == [OPERATOR, INSTITUTION]
-    assert {graph.messages[m].sender for m in answers.needs} == {OPERATOR, INSTITUTION}
-    assert graph.steps[-1].party == CLIENT
 
 
 # ---------------------------------------------------------------------- refusals

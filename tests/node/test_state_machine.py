@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from mpcsim.testing import QUICK, THOROUGH, ApiRun, check_wallet_service
+from mpcsim.testing import QUICK, THOROUGH, check_wallet_service
 from tests.testing.own_node import OwnNode
 from tests.testing.served_node import ServedNode
 
@@ -37,18 +37,3 @@ def test_any_steps_with_a_gateway_that_is_killed(tmp_path):
     """Over sockets, with the processes that are deployed, and SIGKILL."""
     with ServedNode(tmp_path / "data") as target:
         check_wallet_service(target, QUICK.with_budget(10))
-
-
-@pytest.mark.soak
-def test_a_key_outlives_every_kill(tmp_path):
-    with ServedNode(tmp_path / "data") as target:
-        api = ApiRun(target)
-        for user, curve in (("alice", "ed25519"), ("bob", "secp256k1")):
-            api.generate(user, curve)
-            api.restart("gateway")
-            api.sign(user, curve)
-            api.recover(user, curve)
-            api.restart("gateway")
-            api.sign(user, curve)
-            api.sign(user, curve, share=0)
-            api.keys(user)

@@ -1,8 +1,6 @@
 """An MPC node that cheats in a way that must not be tried again: the first time is the last,
 whatever it waits for, and whoever is out of reach meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from contextlib import asynccontextmanager
@@ -184,10 +182,11 @@ GUESSES = 16
 """Signatures in which the operator cheats."""
 
 
+WAYS = [again, forgotten, another_node, cut_off, unheard, expiring, expired_since]
+
+
 @pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "way", [again, forgotten, another_node, cut_off, unheard, expiring, expired_since]
-)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("restarts", [False, pytest.param(True, marks=pytest.mark.soak)])
 async def test_the_first_guess_is_the_last(case, monkeypatch, learnt, way, restarts):
     if restarts:
@@ -200,8 +199,7 @@ async def test_the_first_guess_is_the_last(case, monkeypatch, learnt, way, resta
             for _ in range(GUESSES):
                 await way(case, house)
                 await case.sign(house)
-    expected = [] if way is expiring else ["OT_EXTENSION_CHECK"]
-    assert learnt == expected
+    assert learnt == ([] if way is expiring else ["OT_EXTENSION_CHECK"])
     async with case.opened() as house:
         await case.check_heals(house, monkeypatch)
 
@@ -280,9 +278,7 @@ async def test_a_gateway_that_will_not_hear_of_it(case, monkeypatch, learnt, cap
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("recoveries", [2, 0, 1])
-async def test_only_a_record_that_replaces_the_epoch_ends_a_report(
-    case, monkeypatch, learnt, recoveries
-):
+async def test_only_a_record_of_later_shares_ends_a_report(case, monkeypatch, learnt, recoveries):
     """Neither that there is no such key, nor the record of these shares, of older ones or of
     another key, however often that was recovered. One of later shares does, after one recovery or
     several of which the node has not heard."""
@@ -401,9 +397,7 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
 
 
 @pytest.mark.few(1)
-async def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
-    case, learnt, caplog, monkeypatch
-):
+async def test_keys_beyond_the_bound_are_refused_and_told_once(case, learnt, caplog, monkeypatch):
     monkeypatch.setattr(node.signing.suspensions, "MAX_REPORTS", 2)
     monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.01)
     async with case.opened() as house:

@@ -88,22 +88,6 @@ async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early, house, recor
 # ---------------------------------------------------------------------- a gateway that meddles
 
 
-@pytest.mark.few(1)
-async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(early, house, ec_record):
-    own = vault.SealKey.generate(SystemRng()).public
-
-    def opening(body):
-        return replace(wire.OpenVault.from_bytes(body), reply_key=own).to_bytes()
-
-    def signing(body):
-        asked = wire.Sign.from_bytes(body)
-        assert asked.vault is not None
-        return replace(asked, vault=replace(asked.vault, reply_key=own)).to_bytes()
-
-    meddling(house, *(("sign", signing) if early else ("open", opening)))
-    assert await failing(BadRequest, house.sign(ec_record)) == "Invalid secret_store"
-
-
 async def test_a_password_is_tried_on_no_store_but_ours(house, record):
     """Neither on one that was altered, nor on one of a node that spends more on it."""
 

@@ -46,9 +46,10 @@ def records(stored):
 # ---------------------------------------------------------------------- signing
 
 
-@pytest.mark.parametrize(
-    ("curve", "requests"), [("secp256k1", ["sign", "exchange"]), ("ed25519", ["sign"])]
-)
+TRIPS = [("secp256k1", ["sign", "exchange"]), ("ed25519", ["sign"])]
+
+
+@pytest.mark.parametrize(("curve", "requests"), TRIPS)
 async def test_round_trips(curve, requests, early, house, records):
     house.wallet._signer._first_with_vault = early
     await house.client.nodes()  # once in a node's life
@@ -62,10 +63,11 @@ async def test_round_trips(curve, requests, early, house, records):
         assert f"{span};dur=" in timing.header()
 
 
+DOWN_AT = [("exchange", True), ("exchange", False), ("sign", False)]
+
+
 @pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("verb", "early"), [("exchange", True), ("exchange", False), ("sign", False)]
-)
+@pytest.mark.parametrize(("verb", "early"), DOWN_AT)
 async def test_the_institution_signs_when_the_operator_is_down(verb, early, house, ec_record):
     """Once the vault is open: that takes both."""
 
@@ -88,9 +90,7 @@ async def test_the_institution_signs_when_the_operator_is_down(verb, early, hous
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("damage", ["blob", "another key's", "another holder's"])
-async def test_nothing_signs_while_the_operators_stored_share_is_damaged(
-    caplog, damage, house, ec_record
-):
+async def test_nothing_signs_while_the_operators_share_is_damaged(caplog, damage, house, ec_record):
     """It is no fault of the caller's. Who asks to open a vault, the share alone can tell."""
     other = await house.generate("secp256k1", "bob")
     stores = [house.gateway.links[party].node.store for party in (OPERATOR, INSTITUTION)]
@@ -131,9 +131,7 @@ async def test_the_institution_signs_when_the_operator_is_too_slow(house, record
     await failing(errors.UpstreamTimeout, house.sign(records["ed25519"], signer="institution"))
 
 
-async def test_the_operators_trouble_is_no_reason_where_the_institution_is_in_trouble(
-    house, records
-):
+async def test_the_operators_trouble_is_no_reason_where_the_institution_has_its_own(house, records):
     down = Reply(503, b'{"error": "down", "party": %d}' % INSTITUTION)
     house.transport.hook = on("sign", wallets.answering(down))
     await failing(errors.Upstream, house.sign(records["ed25519"]))
@@ -355,9 +353,7 @@ async def test_a_broken_signature_is_no_hindrance(curve, how, house, records):
     assert at > (2 if curve == "secp256k1" else 1)
 
 
-async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown(
-    house, record
-):
+async def test_a_gateway_paused_while_it_activates_leaves_the_outcome_unknown(house, record):
     late = []
 
     async def pause(name, go_on):
@@ -395,9 +391,7 @@ ACTIVATIONS = [
 
 
 @pytest.mark.parametrize(("reply", "error"), ACTIVATIONS)
-async def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_happened(
-    reply, error, house
-):
+async def test_only_the_gateways_own_refusal_says_that_nothing_happened(reply, error, house):
     house.transport.hook = on("activate", wallets.answering(reply))
     said = await failing(error, house.generate("ed25519"))
     assert ("outcome is unknown" in said) == (error is errors.OutcomeUnknown)
@@ -422,9 +416,6 @@ async def test_after_a_lost_answer_the_registry_tells(house):
     await failing(errors.OutcomeUnknown, house.generate("ed25519", "c"))
     house.transport.hook = on("/wallet/v1/keys", TOO_SLOW)
     await house.generate("ed25519", "d")
-
-
-# ---------------------------------------------------------------------- peers that cheat
 
 
 # ---------------------------------------------------------------------- secrets

@@ -16,6 +16,10 @@ from node.controlled import error_response_for
 from tests.helpers.repo import ROOT
 
 
+def parsed(name, told):
+    return commands.find_command(name).parse_arguments(told)
+
+
 def parser():
     """Of the one command."""
     found = argparse.ArgumentParser()
@@ -39,11 +43,8 @@ def test_the_commands_of_the_guide_are_some():
     lines = re.findall(r"^mpcsim (control .*?)(?: >.*)?$", guide.read_text("utf-8"), re.MULTILINE)
     for line in lines:
         options = parser().parse_args(line.split())
-        told = {
-            each.name: getattr(options, each.name)
-            for each in commands.find_command(options.switch).arguments
-        }
-        commands.find_command(options.switch).parse_arguments(told)
+        names = [each.name for each in commands.find_command(options.switch).arguments]
+        parsed(options.switch, {name: getattr(options, name) for name in names})
     assert len(lines) > 5
 
 
@@ -79,14 +80,10 @@ def test_endpoints_are_the_nodes():
 
 
 def test_arguments_are_read():
-    assert commands.find_command("slow").parse_arguments({"part": "node", "ms": "2.5"}) == {
-        "part": "node",
-        "ms": 2.5,
-    }
-    assert commands.find_command("expire").parse_arguments({}) == {}
-    assert commands.find_command("expire").parse_arguments({"times": None}) == {}
+    assert parsed("slow", {"part": "node", "ms": "2.5"}) == {"part": "node", "ms": 2.5}
+    assert parsed("expire", {}) == parsed("expire", {"times": None}) == {}
     fail = {"endpoint": "sign", "answer": 504, "times": 2, "done": True}
-    assert commands.find_command("fail").parse_arguments(fail) == {**fail, "answer": "504"}
+    assert parsed("fail", fail) == {**fail, "answer": "504"}
 
 
 NONSENSE = [
@@ -113,16 +110,16 @@ NONSENSE = [
 @pytest.mark.parametrize(("name", "told", "why"), NONSENSE)
 def test_what_makes_no_sense_is_said(name, told, why):
     with pytest.raises(UsageError) as refused:
-        commands.find_command(name).parse_arguments(told)
+        parsed(name, told)
     assert why in str(refused.value)
 
 
 def test_bounds_are_taken_and_what_is_beyond_is_not():
     for times in (0, 1000):
-        assert commands.find_command("expire").parse_arguments({"times": times}) == {"times": times}
+        assert parsed("expire", {"times": times}) == {"times": times}
     for times in (-1, 1001):
         with pytest.raises(UsageError, match="times must be a whole number from 0 to 1000"):
-            commands.find_command("expire").parse_arguments({"times": times})
+            parsed("expire", {"times": times})
 
 
 def test_no_endpoint_answers_what_it_never_does():

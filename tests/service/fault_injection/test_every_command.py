@@ -23,7 +23,6 @@ from tests.helpers.processes import PATIENCE_S, descendants, serve, until
 
 pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
-NEW = {"curve": "ed25519", "password": "correct horse"}
 QUICK = Settings({"GATEWAY_TIMEOUT_S": "4"}, ["--link-timeout", "1.5", "--lease", "1"])
 UNKNOWN = (
     ". The outcome is unknown: if GET /v3/wallet/key names a key whose share you do not hold, "
@@ -109,11 +108,7 @@ def as_before(request):
 
 
 OUT_OF_REACH = [
-    (
-        lambda service: service.down("institution"),
-        "503 Service Unavailable",
-        "cannot be reached",
-    ),
+    (lambda service: service.down("institution"), "503 Service Unavailable", "cannot be reached"),
     (lambda service: service.slow("institution", 3000), "504 Gateway Timeout", LATE_NODE),
     (lambda service: service.cut("institution"), "504 Gateway Timeout", LATE_NODE),
     (lambda service: service.network(FAR), "504 Gateway Timeout", LATE_NODE),

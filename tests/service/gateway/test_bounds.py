@@ -39,9 +39,7 @@ LONGEST = [
 
 
 @pytest.mark.parametrize(("path", "limit"), LONGEST)
-async def test_bodies_are_limited_whether_they_say_their_length_or_not(
-    path, limit, gateway, client
-):
+async def test_bodies_are_limited_also_without_a_length(path, limit, gateway, client):
     headers = {"Content-Type": wire.MEDIA_TYPE}
     if path == SIGN_UP:
         headers["Content-Type"] = "application/json"
@@ -82,9 +80,7 @@ async def test_a_body_that_is_read_while_it_comes_is_limited_as_a_whole():
 
 
 @pytest.mark.parametrize(("queue", "most_of_user"), [(0, 250), (2, 250), (2, 5)])
-async def test_so_many_requests_of_a_user_are_answered_at_a_time(
-    queue, most_of_user, gateway, client
-):
+async def test_so_many_requests_of_a_user_are_served_at_once(queue, most_of_user, gateway, client):
     """While an MPC node hangs, and each holds a connection; other users are none the worse."""
     places = gateway.app.state.places
     assert places._most == min(most_of_user, REQUESTS_OF_USER + 4 * queue)

@@ -83,9 +83,7 @@ LOSSES = [
 
 @pytest.mark.parametrize("recovery", [False, True])
 @pytest.mark.parametrize(("parties", "most", "every"), LOSSES)
-def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(
-    recovery, parties, most, every
-):
+def test_whatever_is_lost_the_nodes_agree_and_what_was_said_is_true(recovery, parties, most, every):
     """Also where the second node has nothing to vote for."""
     told = set()
     for outcomes in with_faults(most, 8, every):
@@ -255,8 +253,7 @@ def test_a_node_that_signs_a_vote_and_an_abort_has_signed_whichever_came_first(w
         standing=lambda _: ActivationState(before, held if vote_first else None).to_bytes(),
         abort=lambda _: AbortEpochReply(signature, held).to_bytes(),
     )
-    decision = world.decide("new")
-    assert said(decision, "new") == "in force"
+    assert said(world.decide("new"), "new") == "in force"
     assert world.stores[INSTITUTION].active_share(USER, CURVE).key_id == epoch("new").hex()
     assert world.registered.key_id == epoch("new").hex()
 
@@ -309,9 +306,7 @@ def test_a_nodes_word_that_an_epoch_is_in_force_settles_nothing_that_the_other_h
 
 
 @pytest.mark.parametrize("registered", [{"public_key": b"other"}, {"recoveries": 1}])
-def test_a_record_of_another_key_or_older_than_the_registered_one_is_not_followed(
-    world, registered
-):
+def test_a_record_of_another_key_or_older_than_the_registered_is_not_followed(world, registered):
     world.registered = replace(world.registered, record=None, **registered)
     decision = world.decide()
     assert decision.record is None

@@ -14,18 +14,14 @@ import mpcsim
 from mpcsim.service.smart_account.api.openapi import ABOUT
 from mpcsim.service.smart_account.endpoints import PREFIX, Endpoint
 from mpcsim.service.smart_account.operation.fields import FIELDS
-from tests.helpers.api_surface import check_surface
+from tests.helpers.api_surface import check_described, check_surface
 from tests.helpers.documented import Documented
 from tests.helpers.gateway import Client, open_with
 from tests.helpers.repo import ROOT
 from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic, grant, known
 
 REVIEWED = ROOT / "tests/service/gateway/openapi.txt"
-OPEN = {
-    ("GET", "/.well-known/jwks.json"),
-    ("GET", "/mpc/v1/nodes"),
-    ("POST", "/mpc/v1/suspend"),
-}
+OPEN = {("GET", "/.well-known/jwks.json"), ("GET", "/mpc/v1/nodes"), ("POST", "/mpc/v1/suspend")}
 """Endpoints that need no token, by design; sign-up and log-in take the API key."""
 
 
@@ -67,17 +63,13 @@ def test_every_operation_is_described(documented):
     assert document["info"]["version"] == mpcsim.__version__
     assert "mpcsim token" in document["info"]["description"]
     tags = {tag["name"] for tag in document["tags"]}
-    names = set()
+    check_described(document)
     for (method, path), operation in documented.operations().items():
-        assert operation["summary"], path
-        assert operation["description"], path
         assert set(operation["tags"]) < tags
         assert ("internal" in operation["tags"]) == path.startswith("/mpc/")
         assert ("requestBody" in operation) == (method == "POST")
         in_path = {p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"}
         assert in_path == set(re.findall(r"\{(\w+)\}", path))
-        names.add(operation["operationId"])
-    assert len(names) == len(documented.operations())
     assert ABOUT.keys() == FIELDS.keys()
 
 
@@ -88,8 +80,6 @@ def test_the_surface_is_as_it_was_reviewed(documented):
 
 def test_errors_have_their_codes(documented):
     headers = documented.document["components"]["headers"]
-    for code in headers["X-Error-Code"]["schema"]["enum"]:
-        assert f"\n| `{code}` | " in documented.document["info"]["description"]
     for operation in documented.operations().values():
         for status, response in operation["responses"].items():
             assert (set(response.get("headers", ())) == set(headers)) == (status[0] != "2")

@@ -242,9 +242,7 @@ async def test_no_body_is_decompressed(client):
         assert "identity" in response.json()["error"]
 
 
-async def test_a_bug_is_an_internal_error_that_tells_nothing(
-    monkeypatch, caplog, gateway, client, share
-):
+async def test_a_bug_is_an_error_that_tells_nothing(monkeypatch, caplog, gateway, client, share):
     original = MpcNode.handle
 
     def fail(node, verb, grant, body):

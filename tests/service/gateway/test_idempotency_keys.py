@@ -119,9 +119,7 @@ async def test_a_name_of_another_call_is_refused_before_anything_is_done(gateway
     assert (answer.status_code, answer.json()) == (400, {"error": said})
 
 
-async def test_whoever_is_silent_for_longer_than_the_lease_keeps_no_name_waiting(
-    clock, gateway, client
-):
+async def test_whoever_is_silent_for_the_lease_keeps_no_name_waiting(clock, gateway, client):
     await client.begin_generate("ed25519")
     sessions, user_id = gateway.gateway.sessions, await client.user_id()
     clock.now += LEASE_S - 0.1

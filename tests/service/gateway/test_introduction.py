@@ -53,9 +53,7 @@ async def refused(making, text, party):
 
 
 @pytest.mark.parametrize("kind", range(2))
-async def test_a_stranger_at_the_start_is_refused_and_forgotten(
-    party, kind, caplog, gateway, client
-):
+async def test_a_stranger_at_a_start_is_refused_and_forgotten(party, kind, caplog, gateway, client):
     """A gateway is started anew, and one MPC node says once that it is somebody else."""
 
     clock = service.Clock()
@@ -78,9 +76,7 @@ async def test_a_stranger_at_the_start_is_refused_and_forgotten(
     await bob.check_works(await bob.generate("ed25519"))
 
 
-async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(
-    party, gateway, client, share
-):
+async def test_a_stranger_while_sessions_are_open_ends_none_of_them(party, gateway, client, share):
     """One MPC node says once, to a REST node that asks, that it is somebody else."""
     bob, node = service.Client.of(gateway, "bob"), gateway.links[party].node
     theirs = bob.give_key("secp256k1")
@@ -99,9 +95,7 @@ async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(
 
 
 @pytest.mark.parametrize("verb", ["reset", "holdings", "standing"])
-async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
-    verb, monkeypatch, gateway, client
-):
+async def test_an_mpc_node_that_fails_at_the_start_stops_nobody(verb, monkeypatch, gateway, client):
     monkeypatch.setattr(introduction_module, "START_WAIT_S", -1.0)
     clock = service.Clock()
 
@@ -137,9 +131,7 @@ async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client
     assert service.shares_of(gateway) == before
 
 
-async def test_it_waits_until_both_can_be_reached_and_takes_place_once(
-    caplog, gateway, client, ec_share
-):
+async def test_it_waits_for_both_and_takes_place_once(caplog, gateway, client, ec_share):
     caplog.set_level(logging.INFO, "mpcsim.service.gateway.introduction")
     clock = service.Clock()
 
@@ -172,9 +164,7 @@ async def test_it_waits_until_both_can_be_reached_and_takes_place_once(
     assert gateway.links[OPERATOR].node.sessions
 
 
-async def test_an_mpc_node_that_hangs_is_asked_once_by_all_who_ask_who_it_is(
-    monkeypatch, gateway, client
-):
+async def test_an_mpc_node_that_hangs_is_asked_once_for_all_who_ask(monkeypatch, gateway, client):
     """Strangers may ask, too: a request each must not hold a connection for as long as it hangs."""
     known = (await client.request("GET", "/mpc/v1/nodes")).json()
     link, asked, answer = gateway.links[OPERATOR], [], asyncio.Event()

@@ -115,18 +115,15 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
     asyncio.run(work())
 
 
-def test_a_place_that_comes_as_patience_ends_is_passed_on():
-    async def work():
-        queue = KeyQueue(2, 0.01)
-        leave = await queue.acquire("key")
-        late = asyncio.create_task(queue.acquire("key"))
-        await asyncio.sleep(0)
-        asyncio.get_running_loop().call_later(0.01, leave)
-        with suppress(TimeoutError):
-            (await late)()
-        assert not queue.is_taken("key")
-
-    asyncio.run(work())
+async def test_a_place_that_comes_as_patience_ends_is_passed_on():
+    queue = KeyQueue(2, 0.01)
+    leave = await queue.acquire("key")
+    late = asyncio.create_task(queue.acquire("key"))
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_later(0.01, leave)
+    with suppress(TimeoutError):
+        (await late)()
+    assert not queue.is_taken("key")
 
 
 # ---------------------------------------------------------------------- at the gateway
@@ -241,13 +238,3 @@ async def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires(
     bob = Client.of(gateway, "bob")
     await bob.generate("ed25519")  # without anybody else's request to wake the gateway up
     assert (await refusal(client.activate(*late)))[0] == 410
-
-
-@pytest.mark.options(making_limit=1, making_wait_s=0.05)
-async def test_a_making_that_fails_gives_up_its_place(gateway, client):
-    await client.generate("ed25519")
-    gateway.links[3].down = True
-    for making in (client.recover, client.recover):
-        assert (await refusal(making("ed25519")))[0] == 503
-    gateway.links[3].down = False
-    await client.recover("ed25519")

@@ -75,9 +75,10 @@ def test_only_so_many_users_are_known(monkeypatch):
     assert limit.user_count == 1  # those whose buckets are full need not be known
 
 
-@pytest.mark.parametrize(
-    ("text", "rate"), [("5", Rate(5, 60)), ("1/0.5s", Rate(1, 0.5)), ("10/3600", Rate(10, 3600))]
-)
+RATES = [("5", Rate(5, 60)), ("1/0.5s", Rate(1, 0.5)), ("10/3600", Rate(10, 3600))]
+
+
+@pytest.mark.parametrize(("text", "rate"), RATES)
 def test_rates(text, rate):
     assert Rate.parse(text) == rate
     assert Rate.parse(str(rate)) == rate
@@ -111,22 +112,20 @@ class Caller:
         self.said = answer.json()
         return answer.status_code, self.said
 
-    def sign(self):
-        names = ("key_id", "encrypted_share", "secret_store", "curve")
-        return self.ask("sign", message=HASH, **{name: self.share[name] for name in names})[0]
+    def with_share(self, what, **body):
+        return self.ask(what, **self.share, **body)[0]
 
-    def guess(self, **store):
-        body = {"secret_store": self.share["secret_store"], "password": "wrong", **store}
-        return self.ask("validate/password", **body)[0]
+    def sign(self):
+        return self.with_share("sign", message=HASH)
+
+    def guess(self):
+        return self.with_share("validate/password", password="wrong")
 
     def public_key(self):
-        names = ("key_id", "encrypted_share", "secret_store", "curve")
-        body = {name: self.share[name] for name in names}
-        return self.ask("publickey", password=PASSWORD, **body)[0]
+        return self.with_share("publickey", password=PASSWORD)
 
     def validate_share(self):
-        names = ("encrypted_share", "secret_store")
-        return self.ask("validate/share", **{name: self.share[name] for name in names})[0]
+        return self.with_share("validate/share")
 
     def recover(self):
         status, body = self.ask("recover", curve="ed25519", password=PASSWORD)
@@ -163,10 +162,8 @@ def test_what_the_gateway_refuses_does_not_count():
             body = {"curve": "ed25519", "password": PASSWORD}
             assert nobody.post("/v3/wallet/recover", json=body).status_code == 404
             for what in ("sign", "publickey"):
-                names = ("encrypted_share", "secret_store", "curve")
-                order = {name: alice.share[name] for name in names} | {"key_id": "00" * 32}
-                order |= {"message": HASH} if what == "sign" else {"password": PASSWORD}
-                assert alice.ask(what, **order)[0] in (400, 404)
+                order = {"key_id": "00" * 32, "message": HASH, "password": PASSWORD}
+                assert alice.ask(what, **alice.share | order)[0] in (400, 404)
         assert [alice.sign(), alice.guess(), alice.recover()] == [200] * 3
 
 

@@ -12,9 +12,7 @@ from tests.helpers import gateway as service
 from tests.helpers.tiers import fast_few
 
 
-async def test_a_signing_session_is_ended_though_its_mpc_node_missed_the_activation(
-    monkeypatch, gateway, client
-):
+async def test_a_session_ends_though_its_node_missed_the_activation(monkeypatch, gateway, client):
     old = client.give_key("secp256k1")
     party, messages = await client.begun(old)
     await miss_activate(monkeypatch, gateway, 2, client.recover("secp256k1"))
@@ -66,9 +64,7 @@ async def by_restart(gateway, client, share):
         product([by_open, by_sign, by_recover, by_restart], ["generate", "recover"], MPC_NODES), 6
     ),
 )
-async def test_a_node_that_missed_the_activation_catches_up(
-    monkeypatch, party, kind, heal, gateway, client
-):
+async def test_who_missed_the_end_catches_up(monkeypatch, party, kind, heal, gateway, client):
     old = client.give_key("ed25519") if kind == "recover" else None
     begin = client.recover if old else client.generate
     share = await miss_activate(monkeypatch, gateway, party, begin("ed25519"))
@@ -81,8 +77,8 @@ async def test_a_node_that_missed_the_activation_catches_up(
 
 def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, monkeypatch, caplog):
     async def make():
-        with closing(service.reopen(tmp_path)) as gateway:
-            client, bob = service.Client.of(gateway), service.Client.of(gateway, "bob")
+        with service.started(tmp_path) as (gateway, client):
+            bob = service.Client.of(gateway, "bob")
             share = bob.give_key("ed25519")
             await miss_activate(monkeypatch, gateway, 2, client.generate("ed25519"))
             with gateway.links[2].node.store._database.transaction() as cursor:

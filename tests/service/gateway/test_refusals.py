@@ -92,9 +92,7 @@ async def test_the_node_does_not_give_a_session_away_nor_let_others_in(party, ga
     await client.check_works(made)
 
 
-async def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_user(
-    party, gateway, client, share
-):
+async def test_the_node_does_nothing_with_keys_it_lacks_or_of_others(party, gateway, client, share):
     link, alice = gateway.links[party], await client.user_id()
     mallory = await service.Client.of(gateway, "mallory").user_id()
     request = client.begin_sign(share, signer=party)[1]
@@ -137,9 +135,7 @@ async def test_the_node_votes_when_it_is_done_and_no_earlier(party, gateway, cli
     await client.check_works(made)
 
 
-async def test_the_node_does_not_vote_for_a_share_it_has_dropped(
-    party, monkeypatch, gateway, client
-):
+async def test_the_node_votes_for_no_share_it_has_dropped(party, monkeypatch, gateway, client):
     """The session is called off after the node has looked for it."""
     link, alice = gateway.links[party], await client.user_id()
     session_id, made = await client.begin_generate("ed25519")
@@ -304,9 +300,7 @@ async def test_a_vault_that_cannot_be_opened_begins_no_session(gateway, client, 
 
 
 @pytest.mark.parametrize("verb", ["exchange", "activate"])
-async def test_who_has_waited_for_a_session_that_is_off_finds_none(
-    monkeypatch, verb, gateway, client
-):
+async def test_who_waited_for_a_session_that_is_off_finds_none(monkeypatch, verb, gateway, client):
     """The request before has failed, and no MPC node could be told that the session is off: they
     would go on, and make the key of a client that has heard of the failure."""
     session_id, made = await client.begin_generate("ed25519")
@@ -356,9 +350,7 @@ async def test_a_recovery_replaces_the_key_it_began_with_or_none(gateway, client
     assert await client.key_ids() == {"ed25519": other}
 
 
-async def test_a_key_retired_while_an_mpc_node_is_asked_about_it_is_not_asked_about_again(
-    monkeypatch, gateway, client
-):
+async def test_nobody_asks_again_about_a_key_retired_meanwhile(monkeypatch, gateway, client):
     old = client.give_key("ed25519")
     original, recovered = Link.call, []
 

@@ -16,15 +16,7 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
-from tests.helpers.gateway import (
-    MESSAGE,
-    NO_PROOF,
-    Client,
-    Failed,
-    refusal,
-    shares_of,
-    until,
-)
+from tests.helpers.gateway import MESSAGE, NO_PROOF, Client, Failed, refusal, shares_of, until
 from tests.helpers.key_records import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"
@@ -67,9 +59,7 @@ def gateway(gateway):
 # ---------------------------------------------------------------------- one at a time
 
 
-async def test_a_second_signing_session_is_refused_and_the_first_unharmed(
-    gateway, client, ec_share
-):
+async def test_a_second_signature_is_refused_and_the_first_unharmed(gateway, client, ec_share):
     party, messages = await client.begun(ec_share)
     for _ in range(3):
         assert await refusal(client.sign(ec_share)) == (409, SIGNING)
@@ -106,9 +96,7 @@ async def test_the_session_of_a_lost_client_expires(curve, clock, gateway, clien
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
-async def test_a_key_signs_again_after_the_lease_of_a_silent_caller(
-    signer, clock, gateway, client, ec_share
-):
+async def test_a_key_signs_after_a_silent_callers_lease(signer, clock, gateway, client, ec_share):
     party, messages = await client.begun(ec_share, signer)
     clock.now += LEASE_S - 1.5
     with pytest.raises(Failed) as failed:
@@ -140,18 +128,14 @@ async def test_who_is_being_served_is_not_silent(clock, gateway, client, share):
     await signing
 
 
-async def test_a_silent_caller_is_left_in_peace_while_nobody_wants_the_place(
-    clock, gateway, client, ec_share
-):
+async def test_a_silent_caller_stays_while_nobody_wants_the_place(clock, gateway, client, ec_share):
     party, messages = await client.begun(ec_share)
     clock.now += 2 * LEASE_S
     await client.finished(ec_share, party, messages)
 
 
 @pytest.mark.options(queue=3)
-async def test_who_waits_in_line_gets_the_place_of_a_silent_caller(
-    clock, gateway, client, ec_share
-):
+async def test_who_waits_in_line_gets_a_silent_callers_place(clock, gateway, client, ec_share):
     await client.begun(ec_share)
     clock.now += LEASE_S - 0.1
     waiting = [asyncio.create_task(client.sign(ec_share)) for _ in range(3)]
@@ -162,9 +146,7 @@ async def test_who_waits_in_line_gets_the_place_of_a_silent_caller(
 
 
 @pytest.mark.options(queue=2, lease_s=0.5)
-async def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_than_others(
-    gateway, client, ec_share
-):
+async def test_who_comes_while_a_silent_session_ends_waits_no_longer(gateway, client, ec_share):
     """The one before in the line is lost as well."""
 
     def far(call):
@@ -188,9 +170,7 @@ async def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_tha
     await client.recover("secp256k1")  # and nobody is silent any more
 
 
-async def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_closed_there(
-    clock, gateway, client, share
-):
+async def test_a_session_heard_of_after_it_was_called_off_is_closed(clock, gateway, client, share):
     """It took longer on its way than the word that it was off."""
     arrived, go = asyncio.Event(), asyncio.Event()
     original = Link.call
@@ -215,9 +195,7 @@ async def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_cl
 
 
 @pytest.mark.parametrize("struck_out_by", ["time", "a suspension"])
-async def test_what_an_mpc_node_says_of_a_session_that_is_off_is_not_heard(
-    struck_out_by, clock, gateway, client, ec_share
-):
+async def test_a_session_that_is_off_is_not_heard(struck_out_by, clock, gateway, client, ec_share):
     """It has kept its answer back until another session had the key's turn: a client that hears of
     both could be asked twice what only one answer may show."""
     answered, go = asyncio.Event(), asyncio.Event()
@@ -320,9 +298,7 @@ async def test_a_recovery_ends_the_signing_sessions_of_the_key_before(gateway, c
 
 
 @pytest.mark.parametrize("down", MPC_NODES)
-async def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(
-    down, gateway, client, ec_share
-):
+async def test_a_node_out_of_reach_is_named_and_leaves_no_lock(down, gateway, client, ec_share):
     client.give_key("ed25519")
     party, messages = await client.begun(ec_share, down)
     gateway.links[down].down = True
@@ -339,9 +315,7 @@ async def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(
     await client.recover("ed25519")
 
 
-async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(
-    clock, gateway, client, ec_share
-):
+async def test_what_was_not_told_is_forgotten_once_it_is_over(clock, gateway, client, ec_share):
     party, messages = await client.begun(ec_share)
     gateway.links[2].down = True
     assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
@@ -360,9 +334,7 @@ async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(
     "call", [f"{verb} {nth}" for verb in ("vote", "activate") for nth in (1, 2)]
 )
 @pytest.mark.parametrize("kind", ["generate", "recover"])
-async def test_an_activation_is_carried_out_though_the_caller_is_gone(
-    monkeypatch, call, kind, gateway, client
-):
+async def test_an_activation_outlives_its_caller(monkeypatch, call, kind, gateway, client):
     """Cancelled while the MPC nodes vote, or are told of it: it is done all the same."""
 
     verb, nth = call.split()

@@ -1,7 +1,5 @@
 """The six steps of a user operation, over the gateway's endpoints, with a key that no one holds."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,10 +14,7 @@ from mpcsim.service.gateway.api.openapi import openapi_document
 from mpcsim.service.gateway.api.smart_accounts import PREFIX, over_rpc
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.smart_account import setup
-from mpcsim.service.smart_account.client.client import (
-    HttpTransport,
-    SmartAccountClient,
-)
+from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import ChainTimeout
 from mpcsim.service.smart_account.operation.fields import UNPRICED

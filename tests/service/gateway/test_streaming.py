@@ -191,9 +191,7 @@ async def post(client, data, content, size=None):
 
 
 @pytest.mark.parametrize("sized", [True, False])
-async def test_the_mpc_node_has_the_first_bytes_before_the_client_has_sent_the_last(
-    sized, client, signing
-):
+async def test_the_first_bytes_arrive_before_the_last_are_sent(sized, client, signing):
     data = signing.body.to_bytes()
     pieces = in_two(data, 20_000, signing.port.first)
     answer = await post(client, data, pieces, len(data) if sized else None)
@@ -231,9 +229,7 @@ WRONG_HEADERS = [
 
 @pytest.mark.parametrize("forwarding", ["store", "stream"])
 @pytest.mark.parametrize(("header", "error"), WRONG_HEADERS)
-async def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(
-    header, error, forwarding, client, signing
-):
+async def test_a_wrong_envelope_ends_the_session(header, error, forwarding, client, signing):
     answer = await client.post("exchange", spoilt(signing.body, **header))
     assert (answer.status_code, answer.json()) == (400, {"error": error})
     assert not signing.port.acted

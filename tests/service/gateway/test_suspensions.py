@@ -4,7 +4,7 @@ has caught nobody suspends nothing."""
 import asyncio
 import os
 import threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -57,8 +57,7 @@ async def heals(client, share):
 
 @pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
 async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
-    with closing(service.reopen(tmp_path)) as gateway:
-        client = service.Client.of(gateway)
+    with service.started(tmp_path) as (gateway, client):
         share = client.give_key(curve)
         body = await client.suspension(share)
         service.set_down(gateway, True)
@@ -72,8 +71,7 @@ async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve)
         service.set_down(gateway, False)
         await service.delivered(gateway)
         assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-    with closing(service.reopen(tmp_path)) as gateway:
-        client = service.Client.of(gateway)
+    with service.started(tmp_path) as (gateway, client):
         rows = gateway.gateway.registry._database.rows(
             "SELECT party, opened, length(signature) FROM suspensions ORDER BY party"
         )
@@ -133,8 +131,7 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
 
     with monkeypatch.context() as patch:
         patch.setattr(gateway.gateway.registry, "suspend", full)
-        response = await client.post("suspend", body)
-        assert response.status_code == 500
+        assert (await client.post("suspend", body)).status_code == 500
         await refused(client, ec_share)
         assert await state(gateway) == ["not stored yet: 1 suspensions of keys"]
         assert gateway.gateway.registry.suspension_notices() == []
@@ -187,9 +184,7 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
 
 
 @pytest.mark.parametrize("known", [(), (RegisteredKey("u", "ed25519", "00" * 32, b"", ""),)])
-async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key(
-    gateway, client, known
-):
+async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_key(gateway, client, known):
     """Its registry may have been put back, or be damaged."""
     body = await client.suspension(client.give_key("ed25519"))
     gateway.gateway.registry.keys = lambda user_id: known
@@ -279,16 +274,14 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
 
 @pytest.mark.parametrize("opens", MPC_NODES)
 async def test_what_opens_at_one_node_stays(tmp_path, opens):
-    with closing(service.reopen(tmp_path)) as gateway:
-        client = service.Client.of(gateway)
+    with service.started(tmp_path) as (gateway, client):
         share = client.give_key("ed25519")
         body = await client.suspension(share)
         notices = {**body.notices, 5 - opens: bytes(40)}
         await client.ask("suspend", replace(body, notices=notices))
         await service.delivered(gateway)
         assert at_the_nodes(gateway) == {opens: CAUGHT, 5 - opens: None}
-    with closing(service.reopen(tmp_path)) as gateway:
-        client = service.Client.of(gateway)
+    with service.started(tmp_path) as (gateway, client):
         await refused(client, share)
         await heals(client, share)
 
@@ -401,9 +394,7 @@ async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client, 
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
 
 
-async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_back(
-    gateway, client, share
-):
+async def test_what_opens_nowhere_fills_no_registry_and_hinders_no_true_one(gateway, client, share):
     """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
     genuine = await client.suspension(share)
     service.set_down(gateway, True)
@@ -427,9 +418,7 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     await heals(client, share)
 
 
-async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(
-    gateway, client, share
-):
+async def test_what_opens_nowhere_is_written_and_logged_so_often_no_more(gateway, client, share):
     """Somebody has had sessions, and no share: each suspension is lifted at once."""
     found = []
     for body in await occasions(gateway, client, share, OFTEN + 2):
@@ -440,9 +429,7 @@ async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(
 
 
 @pytest.mark.parametrize(("days", "status"), [(suspensions.TAG_DAYS, 204), (8, 403)])
-async def test_a_tag_outlives_the_token_by_some_days(
-    days, status, wall_clock, gateway, client, share
-):
+async def test_a_tag_outlives_the_token_by_days(days, status, wall_clock, gateway, client, share):
     body = await client.suspension(share)
     wall_clock.now += days * suspensions.DAY_S
     assert (await client.post("suspend", body)).status_code == status

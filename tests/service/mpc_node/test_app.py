@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import threading
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, asynccontextmanager
 
 import httpx
 import pytest
@@ -12,79 +12,65 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.errors import LinkFailed, NodeFailed
 from mpcsim.service.gateway.links.mpc_nodes import OverHttp
 from mpcsim.service.mpc_node.app import create_app
-from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.supervisor import HOST, free_port
 from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.rpc.activation_messages import ActivationState, GetActivationState
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.web.transport import AsgiTransport, HttpTransport, Limits
-from tests.helpers.gateway import Client
 from tests.node.harness import PLACES, running
 
 
-def run(place, work, **limits):
-    """Run ``work(gateway, client, ports)`` with both MPC nodes behind their HTTP interfaces."""
-
-    async def whole():
-        ports = {}
+@pytest.fixture
+@asynccontextmanager
+async def ports(request, gateway):
+    """Both MPC nodes behind their HTTP interfaces: at the test's ``place``, or in process."""
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    place, found = params.get("place", PLACES[0]), {}
+    with ExitStack() as stack:
         for party, link in gateway.links.items():
+            app = create_app(link.node)
             if place == PLACES[0]:
-                transport = AsgiTransport(create_app(link.node), Limits(**limits))
+                transport = AsgiTransport(app)
             else:
-                transport = HttpTransport(addresses[party], Limits(**limits))
-            ports[party] = OverHttp(party, transport)
-            ports[party].node = link.node  # for tests to reach into
-            link.port = ports[party]
-        try:
-            return await work(gateway, Client.of(gateway), ports)
-        finally:
-            for port in ports.values():
-                await port.close()
-
-    with closing(open_gateway()) as gateway, ExitStack() as stack:
-        addresses = {}
-        if place != PLACES[0]:
-            for party, link in gateway.links.items():
-                api = stack.enter_context(running(create_app(link.node), place))
-                addresses[party] = str(api.client.base_url)
-        return asyncio.run(whole())
+                api = stack.enter_context(running(app, place))
+                transport = HttpTransport(str(api.client.base_url))
+            found[party] = OverHttp(party, transport)
+            found[party].node = link.node  # for tests to reach into
+            link.port = found[party]
+        yield found
+        for port in found.values():
+            await port.close()
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_whole_life_of_a_key(place):
-    async def work(gateway, client, ports):
-        await client.check_works(client.give_key("secp256k1"))
-        old = await client.generate("ed25519")
-        await client.check_works(old)
-        new = await client.recover("ed25519")
-        await client.check_works(new)
-        await client.check_retired(old)
-        for party, link in gateway.links.items():
-            link.node.restart()
-            assert await ports[party].hello() == link.node.hello()
-        await client.check_works(new)
-
-    run(place, work)
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_trouble_of_the_store_is_the_nodes_own(place, caplog):
-    async def work(gateway, client, ports):
-        share = await client.generate("ed25519")
-        link = gateway.links[OPERATOR]
-        with link.node.store._database.transaction() as cursor:
-            cursor.execute("UPDATE shares SET share = X'00'")
+async def test_a_whole_life_of_a_key(place, ports, gateway, client):
+    await client.check_works(client.give_key("secp256k1"))
+    old = await client.generate("ed25519")
+    await client.check_works(old)
+    new = await client.recover("ed25519")
+    await client.check_works(new)
+    await client.check_retired(old)
+    for party, link in gateway.links.items():
         link.node.restart()
-        _, sign = client.begin_sign(share)
-        await link.hello(fresh=True)
-        scope = Scope("sign", await client.user_id(), sign.key_id, sign.session_id, sign.message)
-        with pytest.raises(NodeFailed, match="stored share of this key is damaged") as failed:
-            await ports[OPERATOR].handle("sign", link.grant(scope), sign.to_bytes())
-        assert not isinstance(failed.value, LinkFailed)
-        assert (failed.value.party, failed.value.status) == (OPERATOR, 503)
-        await client.sign(share, signer=INSTITUTION)
+        assert await ports[party].hello() == link.node.hello()
+    await client.check_works(new)
 
-    run(place, work)
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_trouble_of_the_store_is_the_nodes_own(place, ports, gateway, client):
+    share = await client.generate("ed25519")
+    link = gateway.links[OPERATOR]
+    with link.node.store._database.transaction() as cursor:
+        cursor.execute("UPDATE shares SET share = X'00'")
+    link.node.restart()
+    _, sign = client.begin_sign(share)
+    await link.hello(fresh=True)
+    scope = Scope("sign", await client.user_id(), sign.key_id, sign.session_id, sign.message)
+    with pytest.raises(NodeFailed, match="stored share of this key is damaged") as failed:
+        await ports[OPERATOR].handle("sign", link.grant(scope), sign.to_bytes())
+    assert not isinstance(failed.value, LinkFailed)
+    assert (failed.value.party, failed.value.status) == (OPERATOR, 503)
+    await client.sign(share, signer=INSTITUTION)
 
 
 FAILED = "the operator's MPC node has failed"
@@ -103,23 +89,20 @@ NO_ANSWERS = [
 
 
 @pytest.mark.parametrize(("status", "body"), NO_ANSWERS)
-def test_an_answer_that_is_none(status, body):
+async def test_an_answer_that_is_none(status, body):
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": body})
 
-    async def work():
-        port = OverHttp(OPERATOR, AsgiTransport(app))
+    port = OverHttp(OPERATOR, AsgiTransport(app))
+    with pytest.raises(LinkFailed, match=FAILED):
+        await port.hello()
+    if status != 200:
         with pytest.raises(LinkFailed, match=FAILED):
-            await port.hello()
-        if status != 200:
-            with pytest.raises(LinkFailed, match=FAILED):
-                await port.handle("standing", b"", b"")
-
-    asyncio.run(work())
+            await port.handle("standing", b"", b"")
 
 
-def test_a_node_that_is_not_there_or_does_not_answer():
+async def test_a_node_that_is_not_there_or_does_not_answer():
     async def silent(reader, writer):
         await reader.read()
         writer.close()
@@ -135,72 +118,63 @@ def test_a_node_that_is_not_there_or_does_not_answer():
         await port.close()
         return failed.value.status, str(failed.value)
 
-    async def work():
-        nobody = await asked(f"http://{HOST}:{free_port()}")
-        assert nobody == (503, "the operator's MPC node cannot be reached")
-        for talk, said in (
-            (silent, (504, "the operator's MPC node did not answer in time")),
-            (hanging_up, (500, FAILED)),
-        ):
-            server = await asyncio.start_server(talk, HOST, 0)
-            assert await asked(f"http://{HOST}:{server.sockets[0].getsockname()[1]}") == said
-            server.close()
-            await asyncio.sleep(0.01)  # the other end's connection ends, too
-
-    asyncio.run(work())
+    nobody = await asked(f"http://{HOST}:{free_port()}")
+    assert nobody == (503, "the operator's MPC node cannot be reached")
+    for talk, said in (
+        (silent, (504, "the operator's MPC node did not answer in time")),
+        (hanging_up, (500, FAILED)),
+    ):
+        server = await asyncio.start_server(talk, HOST, 0)
+        assert await asked(f"http://{HOST}:{server.sockets[0].getsockname()[1]}") == said
+        server.close()
+        await asyncio.sleep(0.01)  # the other end's connection ends, too
 
 
-def test_the_grant_is_looked_for_in_its_header():
-    async def work(gateway, client, ports):
-        link, user_id = gateway.links[OPERATOR], await client.user_id()
-        transport = httpx.ASGITransport(create_app(link.node))
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
-            body = GetActivationState(user_id, "ed25519").to_bytes()
-            text = base64.urlsafe_b64encode(link.grant(Scope("standing", user_id))).decode()
-            for header in (None, "", text, f"Basic {text}", "Bearer \u00e9", f"Bearer {text}!"):
-                headers = {} if header is None else {"authorization": header.encode("latin-1")}
-                answer = await http.post("/standing", content=body, headers=headers)
-                assert answer.status_code == 401
-                assert answer.headers["WWW-Authenticate"] == "Bearer"
-                assert answer.json() == {
-                    "error": "the request bears no grant",
-                    "party": OPERATOR,
-                    "code": "unauthorized",
-                    "kind": "grant",
-                }
-            headers = {"authorization": f"bearer {text}", HEADER: "order-1"}
+async def test_the_grant_is_looked_for_in_its_header(gateway, client):
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    transport = httpx.ASGITransport(create_app(link.node))
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+        body = GetActivationState(user_id, "ed25519").to_bytes()
+        text = base64.urlsafe_b64encode(link.grant(Scope("standing", user_id))).decode()
+        for header in (None, "", text, f"Basic {text}", "Bearer \u00e9", f"Bearer {text}!"):
+            headers = {} if header is None else {"authorization": header.encode("latin-1")}
             answer = await http.post("/standing", content=body, headers=headers)
-            assert answer.status_code == 200
-            assert ActivationState.from_bytes(answer.content).active is None
-            assert answer.headers[HEADER] == "order-1"
-            assert (await http.get("/standing")).status_code == 405
-            assert (await http.post("/hello")).status_code in (404, 405)
-
-    run(PLACES[0], work)
-
-
-def test_signing_keeps_to_the_event_loop_and_the_rest_does_not(monkeypatch):
-    async def work(gateway, client, ports):
-        node, seen = gateway.links[OPERATOR].node, {}
-        handle = node.handle
-
-        def noting(verb, grant, body):
-            seen.setdefault(verb, set()).add(threading.current_thread() is threading.main_thread())
-            return handle(verb, grant, body)
-
-        monkeypatch.setattr(node, "handle", noting)
-        await client.generate("ed25519")
-        making = seen.pop("exchange")
-        await client.sign(client.give_key("secp256k1"))
-        assert making == {False}
-        signing = {verb: where for verb, where in seen.items() if verb in ("sign", "exchange")}
-        assert signing == {"sign": {True}, "exchange": {True}}
-        assert all(where == {False} for verb, where in seen.items() if verb not in signing)
-
-    run(PLACES[0], work)
+            assert answer.status_code == 401
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+            assert answer.json() == {
+                "error": "the request bears no grant",
+                "party": OPERATOR,
+                "code": "unauthorized",
+                "kind": "grant",
+            }
+        headers = {"authorization": f"bearer {text}", HEADER: "order-1"}
+        answer = await http.post("/standing", content=body, headers=headers)
+        assert answer.status_code == 200
+        assert ActivationState.from_bytes(answer.content).active is None
+        assert answer.headers[HEADER] == "order-1"
+        assert (await http.get("/standing")).status_code == 405
+        assert (await http.post("/hello")).status_code in (404, 405)
 
 
-def test_nothing_is_read_from_whoever_is_not_the_gateway():
+async def test_signing_alone_keeps_to_the_event_loop(monkeypatch, ports, gateway, client):
+    node, seen = gateway.links[OPERATOR].node, {}
+    handle = node.handle
+
+    def noting(verb, grant, body):
+        seen.setdefault(verb, set()).add(threading.current_thread() is threading.main_thread())
+        return handle(verb, grant, body)
+
+    monkeypatch.setattr(node, "handle", noting)
+    await client.generate("ed25519")
+    making = seen.pop("exchange")
+    await client.sign(client.give_key("secp256k1"))
+    assert making == {False}
+    signing = {verb: where for verb, where in seen.items() if verb in ("sign", "exchange")}
+    assert signing == {"sign": {True}, "exchange": {True}}
+    assert all(where == {False} for verb, where in seen.items() if verb not in signing)
+
+
+async def test_nothing_is_read_from_whoever_is_not_the_gateway(gateway):
     said = []
 
     async def receive():
@@ -209,11 +183,8 @@ def test_nothing_is_read_from_whoever_is_not_the_gateway():
     async def send(message):
         said.append(message)
 
-    async def work(gateway, client, ports):
-        app = create_app(gateway.links[OPERATOR].node)
-        bearer = b"Bearer " + base64.urlsafe_b64encode(bytes(256))
-        scope = {"type": "http", "method": "POST", "path": "/open", "query_string": b""}
-        await app({**scope, "headers": [(b"authorization", bearer)]}, receive, send)
-
-    run(PLACES[0], work)
+    app = create_app(gateway.links[OPERATOR].node)
+    bearer = b"Bearer " + base64.urlsafe_b64encode(bytes(256))
+    scope = {"type": "http", "method": "POST", "path": "/open", "query_string": b""}
+    await app({**scope, "headers": [(b"authorization", bearer)]}, receive, send)
     assert said[0]["status"] == 401

@@ -110,9 +110,7 @@ async def test_a_proof_for_any_other_opening(gateway, client, ec_share, refused)
     await client.ask("open", honest)
 
 
-async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
-    gateway, client, share, refused, curve
-):
+async def test_a_gateway_that_has_something_else_signed(gateway, client, share, refused, curve):
     """Everything that a request to sign has in it, with the client's own proof."""
     other = await service.Client.of(gateway, "bob").generate(curve)
     mine = client.give_key(next(c for c in service.CURVES if c != curve))
@@ -141,19 +139,12 @@ async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
     await client.check_works(share)
 
 
-async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(
-    gateway, client, share, refused, curve
-):
+async def test_a_gateway_that_puts_in_another_first_message(gateway, client, share, refused, curve):
     party, request = client.begin_sign(share)
     (good,) = service.envelopes(request.messages)
     forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
     plain = replace(good, sealed=False).encode()
-    for messages in [
-        (forged,),
-        (plain,),
-        (*request.messages, forged),
-        (forged, *request.messages),
-    ]:
+    for messages in [(forged,), (plain,), (*request.messages, forged), (forged, *request.messages)]:
         await refused(gateway, client, "sign", replace(request, messages=messages))
     # what is lost on the way, or arrives twice, is no forgery
     reply = await client.ask("sign", replace(request, messages=request.messages * 2))

@@ -15,7 +15,7 @@ from mpcsim.service.mpc_node.metrics import probes
 from mpcsim.service.rpc import wire
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import Database, StoreFailed, StoreProblem
-from tests.helpers.gateway import Client, Failed, live, reopen, shares_of
+from tests.helpers.gateway import Client, Failed, reopen, shares_of, started
 from tests.service.operations.conftest import alter_store
 
 NAMES = ("gateway", "operator", "institution")
@@ -58,28 +58,25 @@ def read_only(database):
 TROUBLES = {locked: StoreProblem.LOCKED, read_only: StoreProblem.READ_ONLY}
 
 
-def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path):
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        node, key_id = gateway.links[OPERATOR].node, share.record.epoch.hex()
-        ready = probes(node)[0]
-        for bad in (True, False):
-            with read_only(node.store.database) if bad else nullcontext():
-                if bad:
-                    with pytest.raises(StoreFailed):
-                        node.store.suspend(key_id, "cheated", b"what is kept")
-                with suppress(StoreFailed):
-                    node.sweep()
-                assert node.store.pending_suspensions == bad
-                found = node.store.find(key_id)
-                assert (found.suspended, found.share) == ("cheated", b"what is kept")
-                assert node.store.suspended_key_ids(9) == [key_id]
-                assert bool((await ready.look())["store"]) == bad
-                with pytest.raises(Refused, match="suspended at the operator: cheated"):
-                    node._shares.usable_share(found.user_id, key_id)
-        assert shares_of(gateway)[OPERATOR][0][-1] == "cheated"
-
-    live(tmp_path, work)
+async def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path, gateway, client):
+    share = await client.generate("ed25519")
+    node, key_id = gateway.links[OPERATOR].node, share.record.epoch.hex()
+    ready = probes(node)[0]
+    for bad in (True, False):
+        with read_only(node.store.database) if bad else nullcontext():
+            if bad:
+                with pytest.raises(StoreFailed):
+                    node.store.suspend(key_id, "cheated", b"what is kept")
+            with suppress(StoreFailed):
+                node.sweep()
+            assert node.store.pending_suspensions == bad
+            found = node.store.find(key_id)
+            assert (found.suspended, found.share) == ("cheated", b"what is kept")
+            assert node.store.suspended_key_ids(9) == [key_id]
+            assert bool((await ready.look())["store"]) == bad
+            with pytest.raises(Refused, match="suspended at the operator: cheated"):
+                node._shares.usable_share(found.user_id, key_id)
+    assert shares_of(gateway)[OPERATOR][0][-1] == "cheated"
 
 
 def test_room_is_kept_for_what_must_be_written(tmp_path):
@@ -103,68 +100,61 @@ def test_room_is_kept_for_what_must_be_written(tmp_path):
 @pytest.mark.few(2)
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_request_that_cannot_be_written_loses_nothing(tmp_path, caplog, name, trouble):
+async def test_what_cannot_be_written_loses_nothing(
+    tmp_path, caplog, name, trouble, gateway, client
+):
     """Signing goes on; what makes or replaces a key says why not, and works again afterwards."""
 
-    async def work(gateway, client):
-        bob, share = Client.of(gateway, "bob"), await client.generate("ed25519")
-        before = shares_of(gateway)
-        with trouble(database_of(gateway, name)):
-            for making in (bob.generate("ed25519"), client.recover("ed25519")):
-                with pytest.raises(Failed) as failed:
-                    await making
-                assert failed.value.status == 503
-                assert failed.value.error == f"{name}.sqlite: {TROUBLES[trouble].value}"
-                party = failed.value.response.json().get("party")
-                assert party == {"operator": 2, "institution": 3}.get(name)
-            await client.check_works(share)
-        assert all(set(rows) <= set(shares_of(gateway)[i]) for i, rows in before.items())
-        await client.check_consistent("ed25519", share.public_key.encode())
-        await bob.check_consistent("ed25519")
-
-    live(tmp_path, work)
+    bob, share = Client.of(gateway, "bob"), await client.generate("ed25519")
+    before = shares_of(gateway)
+    with trouble(database_of(gateway, name)):
+        for making in (bob.generate("ed25519"), client.recover("ed25519")):
+            with pytest.raises(Failed) as failed:
+                await making
+            assert failed.value.status == 503
+            assert failed.value.error == f"{name}.sqlite: {TROUBLES[trouble].value}"
+            party = failed.value.response.json().get("party")
+            assert party == {"operator": 2, "institution": 3}.get(name)
+        await client.check_works(share)
+    assert all(set(rows) <= set(shares_of(gateway)[i]) for i, rows in before.items())
+    await client.check_consistent("ed25519", share.public_key.encode())
+    await bob.check_consistent("ed25519")
     errors = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]
     assert errors
     assert all(f"{tmp_path}/{name}/{name}.sqlite: {TROUBLES[trouble].value}" in e for e in errors)
 
 
-def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(tmp_path, caplog):
+async def test_a_registry_without_space_signs_nobody_up(tmp_path, caplog, gateway, client):
     names = (f"{n:064}" for n in range(1000))
 
-    async def work(gateway, client):
-        async def sign_up():
-            path = "/member/user-management/v3/signup"
-            known = (gateway.credentials.api_key, gateway.credentials.api_secret)
-            return await client.http.post(path, json={"username": next(names)}, auth=known)
+    async def sign_up():
+        path = "/member/user-management/v3/signup"
+        known = (gateway.credentials.api_key, gateway.credentials.api_secret)
+        return await client.http.post(path, json={"username": next(names)}, auth=known)
 
-        with full(database_of(gateway, "gateway")):
-            while (response := await sign_up()).is_success:
-                pass
-            assert response.status_code == 503
-            assert response.json() == {"error": f"gateway.sqlite: {StoreProblem.FULL.value}"}
-        assert (await sign_up()).status_code == 201
-
-    live(tmp_path, work)
+    with full(database_of(gateway, "gateway")):
+        while (response := await sign_up()).is_success:
+            pass
+        assert response.status_code == 503
+        assert response.json() == {"error": f"gateway.sqlite: {StoreProblem.FULL.value}"}
+    assert (await sign_up()).status_code == 201
     assert f"v3/signup: {tmp_path}/gateway/gateway.sqlite: {StoreProblem.FULL.value}" in caplog.text
 
 
-def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
+async def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog, gateway, client):
     store = tmp_path / "operator/operator.sqlite"
 
-    async def work(gateway, client):
-        share = await client.generate("ed25519")
-        database = database_of(gateway, "operator")
-        database.forget()
-        store.write_bytes(store.read_bytes()[:4096] + b"\x55" * (store.stat().st_size - 4096))
-        database._reader.close()  # what it remembers is whole
-        database._reader = databases._connect(store)
-        with pytest.raises(Failed) as failed:
-            await client.sign(share)
-        said = {"error": f"operator.sqlite: {StoreProblem.DAMAGED.value}", "party": OPERATOR}
-        assert (failed.value.status, failed.value.response.json()) == (503, said)
-        await client.sign(share, signer=INSTITUTION)
-
-    live(tmp_path, work)
+    share = await client.generate("ed25519")
+    database = database_of(gateway, "operator")
+    database.forget()
+    store.write_bytes(store.read_bytes()[:4096] + b"\x55" * (store.stat().st_size - 4096))
+    database._reader.close()  # what it remembers is whole
+    database._reader = databases._connect(store)
+    with pytest.raises(Failed) as failed:
+        await client.sign(share)
+    said = {"error": f"operator.sqlite: {StoreProblem.DAMAGED.value}", "party": OPERATOR}
+    assert (failed.value.status, failed.value.response.json()) == (503, said)
+    await client.sign(share, signer=INSTITUTION)
     assert f"operator sign: {tmp_path}/operator/operator.sqlite: it is damaged" in caplog.text
 
 
@@ -212,10 +202,10 @@ class FailingDisk:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("emptied", [True, False], ids=["log emptied", "in doubt"])
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, restarted):
+async def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, restarted):
     """Both MPC nodes have voted: the key is in force, and the registry hears of it again."""
 
-    async def before(gateway, client):
+    with started(tmp_path) as (gateway, client):
         old = await client.generate("ed25519")
         session_id, new = await client.begin_recover("ed25519")
         registry = gateway.gateway.registry._database
@@ -230,21 +220,16 @@ def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, 
             assert len(rows) == 2
         if not restarted:
             await client.check_consistent("ed25519", old.public_key.encode())
-        return old, new
-
-    old, new = live(tmp_path, before)
-
-    async def after(gateway, client):
+    with started(tmp_path) as (_, client):
         if restarted:
             await client.check_retired(old)
             await client.check_works(new)
         await client.check_consistent("ed25519", old.public_key.encode())
 
-    live(tmp_path, after)
 
-
-async def generate(gateway, client):
-    return await client.generate("ed25519")
+async def generate(folder):
+    with started(folder) as (_, client):
+        return await client.generate("ed25519")
 
 
 LOST = {
@@ -270,21 +255,22 @@ LOST = {
 
 @pytest.mark.parametrize("what", LOST)
 @pytest.mark.few(3)
-def test_a_store_without_its_own_secret_is_damaged(tmp_path, what):
+async def test_a_store_without_its_own_secret_is_damaged(tmp_path, what):
     name, _, said = what.partition(": ")
-    share, store = live(tmp_path, generate), tmp_path / f"{name}/{name}.sqlite"
+    share, store = await generate(tmp_path), tmp_path / f"{name}/{name}.sqlite"
     shutil.copy(store, tmp_path / "kept")
     alter_store(store, LOST[what])
     damaged, lost = rf"it is damaged.*\({said}\)$", f"{said}: .*; put back a backup of this store"
     with pytest.raises(UsageError, match=rf"{name}\.sqlite: ({damaged}|{lost})"):
         reopen(tmp_path)
     shutil.copy(tmp_path / "kept", store)
-    live(tmp_path, lambda gateway, client: client.check_works(share))
+    with started(tmp_path) as (_, client):
+        await client.check_works(share)
 
 
-def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):
+async def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):
     """One bit of a name in the table, none in the index."""
-    live(tmp_path, generate)
+    await generate(tmp_path)
     store = tmp_path / "operator/operator.sqlite"
     with closing(sqlite3.connect(store)) as database:
         ((key_id, user_id, public_key),) = database.execute(

@@ -173,9 +173,7 @@ async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, cl
 
 
 @pytest.mark.parametrize("verb", ["reset", "meet"])
-async def test_an_mpc_node_hears_of_the_other_with_a_grant_for_that_alone(
-    gateway, client, share, verb
-):
+async def test_a_node_hears_of_the_other_with_a_grant_for_that_alone(gateway, client, share, verb):
     link, hello = gateway.links[OPERATOR], gateway.links[INSTITUTION].node.hello()
     await client.post("recover", wire.Recover(os.urandom(32), "ed25519"))
     body = {"reset": wire.Reset(), "meet": hello}[verb].to_bytes()

@@ -45,9 +45,7 @@ FAULTS = {
 @pytest.mark.parametrize(
     ("kind", "fault"), fast_few(product(("generate", "recover", "sign"), FAULTS), 12)
 )
-async def test_faults_give_clean_errors_and_a_working_key_afterwards(
-    kind, fault, clock, gateway, client
-):
+async def test_faults_give_clean_errors_and_then_a_working_key(kind, fault, clock, gateway, client):
     share = None if kind == "generate" else await client.generate("ed25519")
     gateway.network.change(None, FAULTS[fault], seed=3)
     with suppress(Failed, Stuck):

@@ -68,24 +68,6 @@ def test_who_asked_whom(logs):
     assert len(sessions.pop()) == 64
 
 
-def test_phases_and_times_in_words(logs):
-    text = format_trace(story(logs, "order-7"))
-    head, *rows = text.split("\n")
-    took = float(head.removeprefix("request order-7: POST /v3/wallet/sign, 200 in ").split(" ")[0])
-    assert 100 < took < 1000  # what the network costs
-    assert rows[0] == "began 2026-01-01 00:00:" + rows[0].removeprefix("began 2026-01-01 00:00:")
-    assert [row.split(" ")[0] for row in rows[1:4]] == ["user", "key", "session"]
-    said = [row[20:] for row in rows[6:]]
-    assert said[:3] == [
-        "node: POST /v3/wallet/sign: 200",
-        "  - round1",
-        "  gateway: POST /mpc/v1/sign: 200",
-    ]
-    assert "    operator: POST /sign: 200" in said
-    assert "    - institution-link" in said
-    assert "  - vault" not in said  # it takes no time here
-
-
 def test_a_failure_in_plain_words(logs):
     text = format_trace(story(logs, "order-8"))
     why = "the institution's MPC node cannot be reached"

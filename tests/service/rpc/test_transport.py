@@ -1,9 +1,6 @@
 """How bytes get to another service: over sockets that break, stall and say anything; in process."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -21,9 +18,6 @@ LOOPBACK = "127.0.0.1"
 
 
 # ---------------------------------------------------------------------- sockets
-
-
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Server:
@@ -289,29 +283,26 @@ def app(answer):
     return asgi
 
 
-def test_the_gateway_in_process_goes_on_without_the_caller():
-    async def run():
-        done = []
-        begun, go_on = asyncio.Event(), asyncio.Event()
+async def test_the_gateway_in_process_goes_on_without_the_caller():
+    done = []
+    begun, go_on = asyncio.Event(), asyncio.Event()
 
-        async def slow():
-            begun.set()
-            await go_on.wait()
-            done.append(True)
-            return b""
+    async def slow():
+        begun.set()
+        await go_on.wait()
+        done.append(True)
+        return b""
 
-        transport = AsgiTransport(app(slow))
-        task = asyncio.create_task(transport.request("GET", "/", token=None))
-        await begun.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert not done
-        go_on.set()
-        await transport.close()
-        assert done
-
-    asyncio.run(run())
+    transport = AsgiTransport(app(slow))
+    task = asyncio.create_task(transport.request("GET", "/", token=None))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not done
+    go_on.set()
+    await transport.close()
+    assert done
 
 
 @pytest.mark.parametrize(("bound", "fits"), [(11, True), (10, False)])

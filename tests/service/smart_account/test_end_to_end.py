@@ -12,10 +12,6 @@ from mpcsim.service.smart_account.errors import Refused
 from mpcsim.service.smart_account.operation.limits import KnownOperations
 
 
-def transfer(to, amount):
-    return contracts.token().abi.call("transfer", to, amount)
-
-
 def cost(receipt):
     return int(receipt["actual_gas_cost"], 16)
 
