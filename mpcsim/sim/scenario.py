@@ -219,9 +219,10 @@ def _message(value: object, at: str) -> bytes:
 
 def _compute(value: object, at: str) -> Compute:
     if isinstance(value, str):
-        if value not in _COMPUTE:
-            raise UsageError(f"{at}: {unknown('compute', value, _COMPUTE)}")
-        return _COMPUTE[value]
+        try:
+            return compute_model(value)
+        except UsageError as error:
+            raise UsageError(f"{at}: {error}") from None
     costs: dict[tuple[str, str], float] = {}
     for protocol, rounds in tables.as_table(value, at).items():
         for name, ms in tables.as_table(rounds, key_path(at, protocol)).items():
@@ -230,6 +231,19 @@ def _compute(value: object, at: str) -> Compute:
                 raise UsageError(f"{where}: {ms!r} is not a number of milliseconds")
             costs[protocol, name] = ms
     return Declared(costs)
+
+
+def compute_model(compute: Compute | str) -> Compute:
+    """Return a compute model, given as one or by its name in scenario files.
+
+    Raises:
+        UsageError: unknown name.
+    """
+    if not isinstance(compute, str):
+        return compute
+    if compute not in _COMPUTE:
+        raise UsageError(unknown("compute", compute, _COMPUTE))
+    return _COMPUTE[compute]
 
 
 _OWN: Final = tuple(each.name for each in fields(Scenario) if each.name != "network")

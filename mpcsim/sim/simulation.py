@@ -18,6 +18,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import index
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from mpcsim.crypto.bip32 import Path
@@ -40,7 +41,7 @@ from mpcsim.sim.run.completion import Validate
 from mpcsim.sim.run.compute import Compute, Measured
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Fault, check_faults, kinds_of
-from mpcsim.sim.scenario import Policy, Scenario
+from mpcsim.sim.scenario import Policy, Scenario, compute_model
 from mpcsim.sim.streams import derived_seed
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned, Task
 from mpcsim.sim.trace import Trace
@@ -171,8 +172,8 @@ class Simulation:
     same order give the same times, unless ``compute`` measures."""
     compute: Compute = field(default_factory=Measured)
     """Compute model in virtual time: measured as it runs (``Measured``), declared for each round
-    (``Declared``, repeatable), or no time (``Free``). In real time, computation takes its own
-    time."""
+    (``Declared``, repeatable), or no time (``Free``); ``free`` and ``measured`` are taken by name,
+    too. In real time, computation takes its own time."""
     policy: Policy = field(default_factory=Policy)
     """Deadline of a session, number of attempts, and whether messages are sent again; by default
     one attempt without a deadline."""
@@ -213,6 +214,11 @@ class Simulation:
     """Whether the simulation began without shares and presignatures of another run."""
 
     def __post_init__(self) -> None:
+        try:
+            index(self.seed)
+        except TypeError:
+            raise UsageError(f"seed: expected int, not {type(self.seed).__name__}") from None
+        self.compute = compute_model(self.compute)
         self._alone = not (self.shares or self.presignatures)
 
     # ------------------------------------------------------------------ scenarios
@@ -294,7 +300,7 @@ class Simulation:
         Raises:
             UsageError: no key yet, signers that cannot sign, or a path that leads to no key.
         """
-        return self.run_task(Sign(message, _tuple_or_none(signers), path))
+        return self.run_task(Sign(message, _parties("signers", signers), path))
 
     def presign(self, count: int = 1, *, signers: Iterable[int] | None = None) -> Result[int]:
         """Make presignatures with the kept shares; the simulation keeps them.
@@ -305,7 +311,7 @@ class Simulation:
         Raises:
             UsageError: no key on secp256k1 yet, signers that cannot sign, or a count out of range.
         """
-        return self.run_task(Presign(count, _tuple_or_none(signers)))
+        return self.run_task(Presign(count, _parties("signers", signers)))
 
     def sign_presigned(
         self,
@@ -328,7 +334,7 @@ class Simulation:
         Raises:
             UsageError: no presignature (left) of these signers, or another one is to finish.
         """
-        return self.run_task(SignPresigned(message, _tuple_or_none(signers), finisher, path))
+        return self.run_task(SignPresigned(message, _parties("signers", signers), finisher, path))
 
     def recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
@@ -342,7 +348,7 @@ class Simulation:
         Raises:
             UsageError: no key yet, ``lost`` or a dealer holds no share, or too few dealers.
         """
-        return self.run_task(Recover(lost, _tuple_or_none(dealers)))
+        return self.run_task(Recover(lost, _parties("dealers", dealers)))
 
     # ------------------------------------------------------------------ the same, step by step
 
@@ -364,13 +370,13 @@ class Simulation:
         path: Path = (),
     ) -> SteppedOperation[bytes]:
         """Begin ``sign``, one event at a time."""
-        return self.begin(Sign(message, _tuple_or_none(signers), path))
+        return self.begin(Sign(message, _parties("signers", signers), path))
 
     def begin_presign(
         self, count: int = 1, *, signers: Iterable[int] | None = None
     ) -> SteppedOperation[int]:
         """Begin ``presign``, one event at a time."""
-        return self.begin(Presign(count, _tuple_or_none(signers)))
+        return self.begin(Presign(count, _parties("signers", signers)))
 
     def begin_sign_presigned(
         self,
@@ -381,13 +387,13 @@ class Simulation:
         path: Path = (),
     ) -> SteppedOperation[bytes]:
         """Begin ``sign_presigned``, one event at a time."""
-        return self.begin(SignPresigned(message, _tuple_or_none(signers), finisher, path))
+        return self.begin(SignPresigned(message, _parties("signers", signers), finisher, path))
 
     def begin_recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
     ) -> SteppedOperation[PublicKeyRecord]:
         """Begin ``recover``, one event at a time."""
-        return self.begin(Recover(lost, _tuple_or_none(dealers)))
+        return self.begin(Recover(lost, _parties("dealers", dealers)))
 
     # ------------------------------------------------------------------ what the operations are
 
@@ -704,8 +710,15 @@ def _scheme_name(scheme: str | Mta | None) -> str | None:
     return None if scheme is None else scheme_name(scheme)
 
 
-def _tuple_or_none(ids: Iterable[int] | None) -> tuple[int, ...] | None:
-    return None if ids is None else tuple(ids)
+def _parties(argument: str, ids: Iterable[int] | None) -> tuple[int, ...] | None:
+    """
+    Raises:
+        UsageError: they are no sequence.
+    """
+    try:
+        return None if ids is None else tuple(ids)
+    except TypeError:
+        raise UsageError(f"{argument}: expected parties, as (1, 3), not {ids!r}") from None
 
 
 def _may_retry(trace: Trace) -> bool:

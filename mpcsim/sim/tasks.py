@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mpcsim.crypto.bip32 import Path
+from mpcsim.errors import check_type
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ class Sign:
     path: Path = ()
     """Derivation path of the child key (BIP 32, secp256k1), e.g. ``(0, 7)``."""
 
+    def __post_init__(self) -> None:
+        check_type("message", self.message, bytes)
+
 
 @dataclass(frozen=True)
 class Presign:
@@ -53,6 +57,9 @@ class SignPresigned:
     """Signer that the others answer; by default the first."""
     path: Path = ()
     """Derivation path, as in ``Sign``; presignatures are not bound to a path."""
+
+    def __post_init__(self) -> None:
+        check_type("message", self.message, bytes)
 
 
 @dataclass(frozen=True)

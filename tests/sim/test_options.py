@@ -343,6 +343,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
             "approximate": None,
             "call": None,
             "figure": ELSEWHERE,
+            "table": ELSEWHERE,
             "json": None,
         },
     ),

@@ -3,6 +3,7 @@
 import hashlib
 import math
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -290,3 +291,20 @@ def test_the_same_operations_in_real_time():
     sim.clock = "sidereal"
     with pytest.raises(UsageError, match="'virtual' or 'real'"):
         sim.sign()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: Simulation(Network.star(), seed="a"), "seed: expected int, not str"),
+        (lambda: Simulation(Network.star(), compute="fre"), "unknown compute 'fre'; did you mean"),
+        (lambda: Simulation().sign("text"), "message: expected bytes, not str"),
+        (lambda: Simulation().sign_presigned("text"), "message: expected bytes, not str"),
+        (lambda: Simulation().sign(signers=3), "signers: expected parties, as (1, 3), not 3"),
+        (lambda: Simulation().recover(dealers=3), "dealers: expected parties"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_type(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        call()
+    assert Simulation(compute="free").compute == Free()  # type: ignore[arg-type]
