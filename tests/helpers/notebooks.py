@@ -4,14 +4,17 @@
 with fresh outputs and nothing about the machine they ran on.
 """
 
+import base64
 import os
 import re
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from PIL import Image
 
 from tests.helpers.repo import ROOT
 
@@ -19,6 +22,9 @@ FOLDER = ROOT / "notebooks"
 VARIES = "varies"
 """Tag of a cell whose text output differs from run to run (measured times, fresh addresses)."""
 CELL_TIMEOUT_S = 120
+
+FIGURE = '<img alt="figure"'
+"""Beginning of a figure as HTML."""
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,16}\b(?=>)")
 
@@ -54,8 +60,27 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})
         for output in cell.get("outputs", []):
             # Without its state, which is not kept, a widget is an error; its picture remains.
-            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+            data = output.get("data", {})
+            data.pop("application/vnd.jupyter.widget-view+json", None)
+            if "image/png" in data:
+                data["image/png"] = with_palette(data["image/png"])
+                if FIGURE in data.get("text/html", ""):
+                    del data["text/html"]  # the same figure, as a larger SVG
     return notebook
+
+
+def with_palette(png: str) -> str:
+    """Return a picture in 128 colours, in base64, if that is smaller."""
+    raw = base64.b64decode(png)
+    image = Image.open(BytesIO(raw))
+    if image.mode == "P":
+        return png
+    quantized = BytesIO()
+    image.convert("RGBA").quantize(128, method=Image.Quantize.FASTOCTREE).save(
+        quantized, "PNG", optimize=True
+    )
+    smaller = quantized.getvalue()
+    return base64.b64encode(smaller).decode() if len(smaller) < len(raw) else png
 
 
 def texts(notebook: nbformat.NotebookNode) -> list[str]:

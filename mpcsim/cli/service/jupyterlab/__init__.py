@@ -1,8 +1,8 @@
 """JupyterLab on the notebooks, as ``mpcsim serve --lab`` starts it.
 
 ``labconfig`` holds other defaults for its settings: it does not ask whether it may fetch news, and
-looks for no newer version; ``jupyter_server_config.json`` keeps its log quiet when it ends. A user's
-own settings win.
+looks for no newer version; ``jupyter_server_config.json`` keeps its log quiet at the end. A user's own
+settings win.
 """
 
 from __future__ import annotations
