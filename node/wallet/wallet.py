@@ -26,6 +26,7 @@ from mpcsim.ids import (
 from mpcsim.protocols import dkg, reshare
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.service.error_codes import Code
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.wire import RecoverReply
 from mpcsim.service.vault import (
@@ -422,7 +423,7 @@ class Wallet:
                 share = self._vaults.share_in(caller, sealed, key, record)
             matches = await self._matches(caller, sealed.secret_store, key, password, timing)
         if not matches:
-            raise BadRequest("Invalid password")
+            raise BadRequest("Invalid password", Code.WRONG_PASSWORD)
         if path is None:
             return PublicKey(public_key=public_key_text(share.record))
         child = child_key(share.record, path)

@@ -531,14 +531,11 @@ def reopen(folder: Path, **options: Any) -> RunningGateway:
     return open_with(folder, **options)
 
 
-def live(folder: Path, work: Callable[[RunningGateway, Client], Any], **options: Any) -> Any:
-    """Run ``work(gateway, client)`` with a gateway as a new process opens it on a folder."""
-
-    async def whole() -> Any:
-        with closing(reopen(folder, **options)) as gateway:
-            return await work(gateway, Client.of(gateway))
-
-    return asyncio.run(whole())
+@contextmanager
+def started(folder: Path, **options: Any) -> Iterator[tuple[RunningGateway, Client]]:
+    """A gateway as a new process opens it on a folder, and Alice's connection to it."""
+    with closing(reopen(folder, **options)) as gateway:
+        yield gateway, Client.of(gateway)
 
 
 @contextmanager

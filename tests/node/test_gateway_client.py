@@ -12,15 +12,9 @@ from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.statements import SealKeyStatement
-from mpcsim.service.web.transport import (
-    ConnectFailed,
-    ConnectionLost,
-    Reply,
-    ReplyTimeout,
-    ReplyTooLarge,
-)
+from mpcsim.service.web import transport as web
 from node import errors
-from node.gateway_client.client import GatewayClient
+from node.gateway_client.client import REPLACED, GatewayClient
 
 KEY_ID = bytes(32)
 OPENING = wire.OpenVault(KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {})
@@ -63,7 +57,7 @@ def ask(reply, call=sign):
 def refusal(status, body, call=sign, *, code=None, after=None):
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     with pytest.raises(errors.ApiError) as caught:
-        ask(Reply(status, data, code, after), call)
+        ask(web.Reply(status, data, code, after), call)
     return caught.value
 
 
@@ -72,7 +66,7 @@ ERRORS = [
         *(401, {"code": 757, "message": "JWT_EXPIRED"}, errors.Unauthorized),
         'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
     ),
-    (404, {"error": "no such key"}, errors.NotFound, "no such key"),
+    (404, {"error": "no such key"}, errors.NotFound, "no such key" + REPLACED),
     (409, {"error": "busy"}, errors.Upstream, "Upstream returned 409 Conflict: busy"),
     (
         *(503, {"error": "the node is away", "party": 2}, errors.Upstream),
@@ -190,7 +184,7 @@ def test_a_status_without_the_answer_that_is_due_is_told(call, status):
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"no", b'{"keys":' * 100_000])
 def test_keys_of_tokens_that_make_no_sense(body):
-    assert ask(Reply(200, b'{"keys": []}'), lambda c: c.jwks()) == {"keys": []}
+    assert ask(web.Reply(200, b'{"keys": []}'), lambda c: c.jwks()) == {"keys": []}
     error = refusal(200, body, lambda c: c.jwks())
     assert error.message == "Upstream returned 200 OK: the answer is not a JSON object"
 
@@ -225,7 +219,7 @@ NO_MPC_NODES = [
 @pytest.mark.parametrize("change", NO_MPC_NODES)
 def test_mpc_nodes_that_are_none(change):
     hellos = {ROLES[party]: shown(party) for party in MPC_NODES}
-    found = ask(Reply(200, json.dumps(hellos).encode()), lambda c: c.nodes())
+    found = ask(web.Reply(200, json.dumps(hellos).encode()), lambda c: c.nodes())
     for party, hello in found.items():
         assert hello.party == party
         parts = {name: v.hex() if isinstance(v, bytes) else v for name, v in vars(hello).items()}
@@ -242,10 +236,14 @@ def test_mpc_nodes_that_are_none(change):
 
 
 FAILURES = [
-    (ConnectFailed(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-    (ConnectionLost(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-    (ReplyTooLarge(), errors.Unreachable, "The gateway's answer is too long; check WAAS_API_URL"),
-    (ReplyTimeout(), errors.UpstreamTimeout, "The gateway did not answer in time"),
+    (web.ConnectFailed(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
+    (web.ConnectionLost(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
+    (
+        web.ReplyTooLarge(),
+        errors.Unreachable,
+        "The gateway's answer is too long; check WAAS_API_URL",
+    ),
+    (web.ReplyTimeout(), errors.UpstreamTimeout, "The gateway did not answer in time"),
 ]
 
 
@@ -260,14 +258,14 @@ async def test_what_it_means_if_no_answer_comes(failed, error, text):
 
 async def test_what_may_be_sent_twice_is_when_the_connection_breaks():
     halves = {OPERATOR: b"a", INSTITUTION: b"b"}
-    opened = Reply(200, wire.VaultOpened(halves, b"record").to_bytes())
-    transport = Canned(ConnectionLost(), opened)
+    opened = web.Reply(200, wire.VaultOpened(halves, b"record").to_bytes())
+    transport = Canned(web.ConnectionLost(), opened)
     client = GatewayClient(transport)
     assert (await client.open("t", OPENING)).halves == halves
     assert transport.asked[0] == transport.asked[1]
     assert client.requests == {"POST /mpc/v1/open": 2}
 
-    transport.replies = [ConnectionLost(), ConnectionLost()]
+    transport.replies = [web.ConnectionLost(), web.ConnectionLost()]
     with pytest.raises(errors.Unreachable):
         at = wire.AbortedSession("u", KEY_ID, KEY_ID)
         await client.suspend(wire.Suspend(at, KEY_ID, {}, "ed25519"), None)
@@ -276,7 +274,7 @@ async def test_what_may_be_sent_twice_is_when_the_connection_breaks():
         lambda: client.activate("t", SessionKey(), KEY_ID),
         lambda: sign(client),
     ):
-        transport.replies = [ConnectionLost()]
+        transport.replies = [web.ConnectionLost()]
         with pytest.raises(errors.Unreachable):
             await call()
     assert transport.replies == []
@@ -284,7 +282,7 @@ async def test_what_may_be_sent_twice_is_when_the_connection_breaks():
 
 async def test_who_the_mpc_nodes_are_is_asked_once():
     hellos = json.dumps({ROLES[party]: shown(party) for party in MPC_NODES}).encode()
-    client = GatewayClient(Canned(Reply(200, hellos), Reply(200, hellos)))
+    client = GatewayClient(Canned(web.Reply(200, hellos), web.Reply(200, hellos)))
     known = await client.nodes()
     assert await client.nodes() == known
     assert set(known) == set(MPC_NODES)
@@ -293,7 +291,7 @@ async def test_who_the_mpc_nodes_are_is_asked_once():
 
 
 async def test_a_key_id_is_quoted():
-    transport = Canned(Reply(404, b'{"error": "no such key"}'))
+    transport = Canned(web.Reply(404, b'{"error": "no such key"}'))
     client = GatewayClient(transport)
     with pytest.raises(errors.NotFound):
         await client.key_token("t", "a&b=c/?#")

@@ -2,9 +2,7 @@
 with a share that works. Node, gateway and MPC nodes in this process."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress
-from typing import Any
 
 import pytest
 
@@ -22,8 +20,6 @@ ED, HASH = "ed25519", b"\x5c" * 32
 KEY = 'order 4711: "first try", once'
 VERBS = ("generate", "recover")
 BOTH = [ROLES[party] for party in MPC_NODES]
-
-Test = Callable[[wallets.House], Coroutine[Any, Any, None]]
 
 
 async def check_works(house, record, name="alice"):

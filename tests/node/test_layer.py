@@ -197,7 +197,7 @@ def test_every_field_is_checked(layer, path):
         for value in WRONG[field]:
             response = layer.user().post(path, {**BODIES[path], field: value})
             message = error_of(response, 400)
-            expected = "Invalid curve" if field == "curve" else f"Invalid {field}: must be "
+            expected = f"Invalid {field}: must be "
             assert message.startswith(expected)
 
 

@@ -226,8 +226,7 @@ async def test_what_presignatures_are_not_for(house):
         "Invalid curve: presignatures are for secp256k1"
     )
     whole = await house.generate("secp256k1")
-    made = await house.presign(whole, 1)
-    assert await sign(house, record, made) == ([], ["sign"])
+    assert await sign(house, record, (await house.presign(whole, 1))) == ([], ["sign"])
 
 
 async def test_nor_with_a_vault_that_one_mpc_node_opens():

@@ -1,10 +1,8 @@
 """Recorded calls: their replays take as long as the calls themselves."""
 
 import itertools
-from collections.abc import Callable
 from functools import partial
 
-import httpx
 import pytest
 
 from mpcsim import Network
@@ -31,7 +29,6 @@ NETWORKS = {
         {**STAR.placement, OPERATOR: "gateway"},
     ),
 }
-Call = Callable[[], httpx.Response]
 
 
 def call(alice, verb, **document):
@@ -78,10 +75,11 @@ def took(service, made, network):
     return service.now_ms - began
 
 
+CALLS = ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
+
+
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "name", ["ed25519", "institution", "secp256k1", "presigned", "validate", "generate", "recover"]
-)
+@pytest.mark.parametrize("name", CALLS)
 def test_a_replay_takes_as_long_as_the_call(service, calls, name):
     service.change()
     graph = service.record(calls[name], name, runs=RUNS)

@@ -1,8 +1,6 @@
 """An MPC node that cheats in a way that must not be tried again: the first time is the last,
 whatever it waits for, and whoever is out of reach meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 from contextlib import asynccontextmanager
@@ -184,10 +182,11 @@ GUESSES = 16
 """Signatures in which the operator cheats."""
 
 
+WAYS = [again, forgotten, another_node, cut_off, unheard, expiring, expired_since]
+
+
 @pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "way", [again, forgotten, another_node, cut_off, unheard, expiring, expired_since]
-)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("restarts", [False, pytest.param(True, marks=pytest.mark.soak)])
 async def test_the_first_guess_is_the_last(case, monkeypatch, learnt, way, restarts):
     if restarts:
@@ -200,8 +199,7 @@ async def test_the_first_guess_is_the_last(case, monkeypatch, learnt, way, resta
             for _ in range(GUESSES):
                 await way(case, house)
                 await case.sign(house)
-    expected = [] if way is expiring else ["OT_EXTENSION_CHECK"]
-    assert learnt == expected
+    assert learnt == ([] if way is expiring else ["OT_EXTENSION_CHECK"])
     async with case.opened() as house:
         await case.check_heals(house, monkeypatch)
 

@@ -8,16 +8,9 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.errors import NodeFailed, Refused
-from mpcsim.service.rpc import wire
+from mpcsim.service.rpc import statements, wire
 from mpcsim.service.rpc.activation_messages import PREPARED
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.statements import (
-    ATTESTED_S,
-    SKEW_S,
-    GetAttestation,
-    SignedAttestation,
-    is_signed_by,
-)
 from mpcsim.service.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
 from node.process.settings import Settings, SettingsError
@@ -27,7 +20,7 @@ from tests.node.wallets import House, failing
 HASH = bytes(range(32))
 SIGNER = Settings(vault_policy="signer")
 IN_TWO_STEPS = Settings(vault_policy="signer", early_requests=False)
-AN_HOUR_S = ATTESTED_S
+AN_HOUR_S = statements.ATTESTED_S
 
 
 @pytest.fixture
@@ -149,7 +142,7 @@ async def test_who_signs_opens_its_part(house, clock, record):
     key, public = bytes.fromhex(record.key_id), ReplyKey(SystemRng()).public
     proof = wire.UseProof(bytes(16), bytes(32))
     for party in MPC_NODES:
-        vault = wire.Vault(public, {party: store.halves[party]}, {}, 1)
+        vault = wire.Vault(public, {party: store.halves[party]}, {party: proof}, 1)
         signer = next(j for j in MPC_NODES if j != party)
         body = wire.Sign(bytes(32), key, signer, HASH, (), (), proof, vault)
         said = await failing(BadRequest, house.client.sign(house.caller().token, body))
@@ -168,9 +161,10 @@ def heard(house, said):
 
 async def test_statements_that_are_not_the_others(house, clock, record):
     link, node = house.gateway.links[INSTITUTION], house.gateway.links[INSTITUTION].node
-    reply = node.handle("attest", link.grant(Scope("attest")), GetAttestation().to_bytes())
-    true = SignedAttestation.from_bytes(reply)
-    assert is_signed_by(node.hello().identity, true.statement, true.signature)
+    asked = statements.GetAttestation().to_bytes()
+    reply = node.handle("attest", link.grant(Scope("attest")), asked)
+    true = statements.SignedAttestation.from_bytes(reply)
+    assert statements.is_signed_by(node.hello().identity, true.statement, true.signature)
     mine = house.gateway.links[OPERATOR].node._attestations.make_statement()
     forged = replace(true.statement, at_ms=true.statement.at_ms + 1)
     for bad in (
@@ -183,10 +177,11 @@ async def test_statements_that_are_not_the_others(house, clock, record):
             heard(house, bad)
     of_another = replace(true.statement, party=OPERATOR)
     with pytest.raises(Refused, match="this is no statement of the institution"):
-        heard(house, SignedAttestation(of_another, node._context.identity.sign(of_another)))
-    early = replace(true.statement, at_ms=int((clock.now + SKEW_S) * 1000) + 1)
+        signature = node._context.identity.sign(of_another)
+        heard(house, statements.SignedAttestation(of_another, signature))
+    early = replace(true.statement, at_ms=int((clock.now + statements.SKEW_S) * 1000) + 1)
     with pytest.raises(Refused, match="from the future"):
-        heard(house, SignedAttestation(early, node._context.identity.sign(early)))
+        heard(house, statements.SignedAttestation(early, node._context.identity.sign(early)))
     operator = house.gateway.links[OPERATOR].node._attestations
     with pytest.raises(NodeFailed, match="has not heard"):
         operator.check(bytes.fromhex(record.key_id))

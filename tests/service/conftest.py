@@ -1,7 +1,5 @@
 """A gateway in memory for each test that asks for one, with keys; tests may be coroutines."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import fields
 

@@ -42,6 +42,7 @@ from mpcsim.service.operations import (
     Program,
     RestartPolicy,
     backend,
+    check_ports,
     log_folder_of,
     node_program,
     process_group,
@@ -196,6 +197,7 @@ def _start(
 
     *mpc_nodes, at = map(program, found)
     programs = [*mpc_nodes, at]
+    check_ports([*programs, *([] if options.gateway_only else [node_program(app_port, at)])])
     starter.start(*programs)
     _say(*(f"{program.name:<12} {program.address}" for program in programs))
     lab = ""

@@ -399,10 +399,11 @@ class BoundedParser(h11.Connection):
             self.refused, self.has_invalid_host = HTTPStatus.BAD_REQUEST, True
             raise h11.RemoteProtocolError("an invalid Host: header")
         is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
-        # h11 goes by the first alone; whoever is in between may go by the other (RFC 9112, 6.1).
-        if is_chunked and _CONTENT_LENGTH.search(header):
+        # h11 goes by it alone; whoever is in between may go by the length, or know no coding in
+        # HTTP/1.0 (RFC 9112, 6.1).
+        if is_chunked and (event.http_version == b"1.0" or _CONTENT_LENGTH.search(header)):
             self.refused = HTTPStatus.BAD_REQUEST
-            raise h11.RemoteProtocolError("both Transfer-Encoding and Content-Length")
+            raise h11.RemoteProtocolError("Transfer-Encoding with Content-Length, or in HTTP/1.0")
 
     def _in_origin_form(self, event: h11.Request) -> h11.Request:
         """Return a request by its path alone, also where its target has this server's name."""

@@ -56,10 +56,11 @@ def test_a_switch_is_thrown():
     assert thrown.seen == [("slow", {"part": "node", "ms": 5.0}), ("status", {}), ("reset", {})]
 
 
+ASKED = [("GET", "/control"), ("POST", "/control/reset"), ("POST", "/control/x")]
+
+
 @pytest.mark.parametrize("token", [None, "", TOKEN[:-1], TOKEN + "0", "ü", TOKEN.upper()])
-@pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/control"), ("POST", "/control/reset"), ("POST", "/control/x")]
-)
+@pytest.mark.parametrize(("method", "path"), ASKED)
 def test_nothing_works_without_the_token(method, path, token):
     thrown = Thrown()
     answer = asked(thrown, method, path, token)

@@ -10,13 +10,9 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.errors import UsageError
+from mpcsim.service.fault_injection import controller
 from mpcsim.service.fault_injection.commands import PARTS
 from mpcsim.service.fault_injection.conditions import NotApplied
-from mpcsim.service.fault_injection.controller import (
-    FaultController,
-    check_workers,
-    with_fault_injection,
-)
 from mpcsim.service.operations import supervisor
 from mpcsim.service.process.http_limits import listen
 from mpcsim.sim import Network, Scenario
@@ -58,7 +54,7 @@ class Board:
 
     def __init__(self, processes, folder, parts=PARTS, patience_s=20.0):
         self.folder, self.processes = folder, processes
-        self.board = FaultController(processes, folder, patience_s)
+        self.board = controller.FaultController(processes, folder, patience_s)
         self.programs = [self._program(name) for name in parts]
         self.board.start(*self.programs)
         self.taken = {}
@@ -107,12 +103,12 @@ def as_it_was(request):
 
 def test_what_takes_switches_is_another_program():
     gateway = supervisor.gateway_program(1, "data", options=["--queue", "3"])
-    found = with_fault_injection(gateway)
+    found = controller.with_fault_injection(gateway)
     rest = gateway.command[gateway.command.index("mpcsim") + 1 :]
     assert found == replace(
         gateway, command=(sys.executable, "-m", "mpcsim.cli.service.controlled", *rest)
     )
-    assert with_fault_injection(supervisor.node_program(1, gateway)).command[1:] == (
+    assert controller.with_fault_injection(supervisor.node_program(1, gateway)).command[1:] == (
         "-m",
         "node.controlled",
     )
@@ -121,9 +117,9 @@ def test_what_takes_switches_is_another_program():
 @pytest.mark.parametrize("workers", ["2", " 4 "])
 def test_one_node_is_one_process(workers):
     for one in ("", "1", " 1 "):
-        check_workers({"WORKERS": one})
+        controller.check_workers({"WORKERS": one})
     with pytest.raises(UsageError, match="switches reach one process of the node"):
-        check_workers({"WORKERS": workers})
+        controller.check_workers({"WORKERS": workers})
 
 
 def test_the_first_that_a_process_hears_is_what_is_in_force(board):

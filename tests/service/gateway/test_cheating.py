@@ -1,6 +1,5 @@
 """A client that cheats: what the MPC nodes do about it, and for how long."""
 
-from contextlib import closing
 from dataclasses import replace
 from itertools import product
 
@@ -11,7 +10,7 @@ from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.mpc_node.store import ShareStore
 from tests.helpers.adversary import alter_kind
-from tests.helpers.gateway import Client, Stuck, cheating, refusal, reopen, shares_of
+from tests.helpers.gateway import Stuck, cheating, refusal, shares_of, started
 from tests.helpers.tiers import fast_few
 
 
@@ -49,8 +48,7 @@ CHEATS = [
 
 
 async def test_a_cheat_that_cannot_be_stored_is_owed_and_the_other_hears_of_it(tmp_path, party):
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
+    with started(tmp_path) as (gateway, client):
         share = client.give_key("secp256k1")
         node = gateway.links[party].node
         node.store.database._writer.execute("PRAGMA query_only = ON")
@@ -69,8 +67,7 @@ async def test_a_cheat_that_cannot_be_stored_is_owed_and_the_other_hears_of_it(t
 async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat, party):
     curve, tamper, why, discards = cheat
     why += " (by the client)"
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
+    with started(tmp_path) as (gateway, client):
         share = client.give_key(curve)
         with pytest.raises(Stuck, match="a peer reported that it aborted"):
             await client.sign(share, signer=party, wrap=cheating(tamper))
@@ -79,8 +76,7 @@ async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat,
         assert not gateway.links[party].node.sessions
         (reason,) = gateway.links[party].node.aborts.elements()
         assert why.startswith(reason.text)
-    with closing(reopen(tmp_path)) as gateway:
-        client = Client.of(gateway)
+    with started(tmp_path) as (gateway, client):
         await suspended(gateway, client, share, party, why)
         node = gateway.links[party].node
         stored = KeyShare.from_bytes(node.store.find(share.record.epoch.hex()).share)

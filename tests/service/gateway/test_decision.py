@@ -253,8 +253,7 @@ def test_a_node_that_signs_a_vote_and_an_abort_has_signed_whichever_came_first(w
         standing=lambda _: ActivationState(before, held if vote_first else None).to_bytes(),
         abort=lambda _: AbortEpochReply(signature, held).to_bytes(),
     )
-    decision = world.decide("new")
-    assert said(decision, "new") == "in force"
+    assert said(world.decide("new"), "new") == "in force"
     assert world.stores[INSTITUTION].active_share(USER, CURVE).key_id == epoch("new").hex()
     assert world.registered.key_id == epoch("new").hex()
 

@@ -10,18 +10,11 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway.diagnosis import Case, NodeStatement, Problem, ProblemKind, diagnose
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.rpc.statements import (
-    HeldShare,
-    KeyRecord,
-    LogHead,
-    ReconciliationStatement,
-    SignedRecord,
-    Vote,
-)
+from mpcsim.service.rpc import statements
 
 USER, CURVE, PUBLIC_KEY = "user", "ed25519", b"public key"
 IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}
-HEAD = LogHead(0, bytes(32))
+HEAD = statements.LogHead(0, bytes(32))
 EPOCHS = 4
 
 
@@ -32,7 +25,7 @@ def epoch(number):
 @cache
 def record(number, *parties):
     """Of the shares of a number, with the votes of these."""
-    made = KeyRecord(
+    made = statements.KeyRecord(
         USER,
         CURVE,
         PUBLIC_KEY,
@@ -42,8 +35,12 @@ def record(number, *parties):
         bytes(32),
         {party: identity.public for party, identity in IDENTITIES.items()},
     )
-    signatures = {party: IDENTITIES[party].sign(Vote(made, HEAD, 0)) for party in parties}
-    return SignedRecord(made, dict.fromkeys(parties, HEAD), signatures, dict.fromkeys(parties, 0))
+    signatures = {
+        party: IDENTITIES[party].sign(statements.Vote(made, HEAD, 0)) for party in parties
+    }
+    return statements.SignedRecord(
+        made, dict.fromkeys(parties, HEAD), signatures, dict.fromkeys(parties, 0)
+    )
 
 
 @dataclass(frozen=True)
@@ -62,12 +59,12 @@ class Node:
         def held(number, *voters):
             if number is None:
                 return None
-            return HeldShare(epoch(number), PUBLIC_KEY, number, record(number, *voters))
+            return statements.HeldShare(epoch(number), PUBLIC_KEY, number, record(number, *voters))
 
         suspended = [epoch(self.active)] if self.suspended and self.active is not None else []
         active, voted = held(self.active, *MPC_NODES), held(self.voted, party)
         said = (active, voted, tuple(suspended), (), int(self.restored))
-        statement = ReconciliationStatement(party, bytes(16), USER, CURVE, *said)
+        statement = statements.ReconciliationStatement(party, bytes(16), USER, CURVE, *said)
         return NodeStatement(IDENTITIES[party].public, statement)
 
 
@@ -157,10 +154,10 @@ def test_stores_of_any_moments(user, number, said):
 
 
 def test_shares_in_force_that_not_both_have_signed_for_are_at_odds():
-    held = HeldShare(epoch(0), PUBLIC_KEY, 0, record(0, MPC_NODES[0]))
+    held = statements.HeldShare(epoch(0), PUBLIC_KEY, 0, record(0, MPC_NODES[0]))
     said = {party: (party, bytes(16), USER, CURVE, held, None, (), (), 0) for party in MPC_NODES}
     nodes = {
-        p: NodeStatement(IDENTITIES[p].public, ReconciliationStatement(*about))
+        p: NodeStatement(IDENTITIES[p].public, statements.ReconciliationStatement(*about))
         for p, about in said.items()
     }
     damaged = replace(registered(0), record=None, damaged=True)

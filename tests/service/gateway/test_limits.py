@@ -75,9 +75,10 @@ def test_only_so_many_users_are_known(monkeypatch):
     assert limit.user_count == 1  # those whose buckets are full need not be known
 
 
-@pytest.mark.parametrize(
-    ("text", "rate"), [("5", Rate(5, 60)), ("1/0.5s", Rate(1, 0.5)), ("10/3600", Rate(10, 3600))]
-)
+RATES = [("5", Rate(5, 60)), ("1/0.5s", Rate(1, 0.5)), ("10/3600", Rate(10, 3600))]
+
+
+@pytest.mark.parametrize(("text", "rate"), RATES)
 def test_rates(text, rate):
     assert Rate.parse(text) == rate
     assert Rate.parse(str(rate)) == rate

@@ -76,9 +76,7 @@ async def asked(gateway, client, verb, party):
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=len)
 @pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "standing"])
-async def test_what_is_no_answer_is_the_nodes_failure(
-    verb, garbage, party, caplog, gateway, client
-):
+async def test_what_is_no_answer_is_a_nodes_failure(verb, garbage, party, caplog, gateway, client):
     asking = await asked(gateway, client, verb, party)
     lie(gateway, party, verb, lambda reply: garbage)
     with pytest.raises(service.Failed) as failed:

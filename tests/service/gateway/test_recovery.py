@@ -77,8 +77,8 @@ async def test_who_missed_the_end_catches_up(monkeypatch, party, kind, heal, gat
 
 def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, monkeypatch, caplog):
     async def make():
-        with closing(service.reopen(tmp_path)) as gateway:
-            client, bob = service.Client.of(gateway), service.Client.of(gateway, "bob")
+        with service.started(tmp_path) as (gateway, client):
+            bob = service.Client.of(gateway, "bob")
             share = bob.give_key("ed25519")
             await miss_activate(monkeypatch, gateway, 2, client.generate("ed25519"))
             with gateway.links[2].node.store._database.transaction() as cursor:

@@ -92,9 +92,7 @@ async def test_the_node_does_not_give_a_session_away_nor_let_others_in(party, ga
     await client.check_works(made)
 
 
-async def test_the_node_does_nothing_with_keys_it_lacks_or_for_others(
-    party, gateway, client, share
-):
+async def test_the_node_does_nothing_with_keys_it_lacks_or_of_others(party, gateway, client, share):
     link, alice = gateway.links[party], await client.user_id()
     mallory = await service.Client.of(gateway, "mallory").user_id()
     request = client.begin_sign(share, signer=party)[1]

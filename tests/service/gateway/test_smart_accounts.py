@@ -1,7 +1,5 @@
 """The six steps of a user operation, over the gateway's endpoints, with a key that no one holds."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager

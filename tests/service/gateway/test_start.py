@@ -1,15 +1,13 @@
 """The gateway starts though an MPC node says what cannot be; what the other can do is done."""
 
-import asyncio
 import logging
-from contextlib import closing
+from contextlib import asynccontextmanager
 
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.errors import LinkFailed, Refused
 from mpcsim.service.gateway.activation import activation
-from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc.activation_messages import (
     ACTIVE,
     PAGE,
@@ -20,31 +18,25 @@ from mpcsim.service.rpc.activation_messages import (
     ShareInfoPage,
 )
 from mpcsim.service.rpc.statements import HeldShare
-from tests.helpers.gateway import Client
 from tests.helpers.voting import vote_of
 
 
-def start(work, **lies):
-    """Run ``work(gateway, client)``, the operator answering by verb with lies: of its node, the
-    user and the request to what it says."""
+@pytest.fixture
+@asynccontextmanager
+async def lies(gateway, client):
+    """By verb, what the operator answers in place of the truth: of the user and the request; and
+    what it has been asked. Afterwards the other one signs."""
+    share = await client.generate("ed25519")
+    user_id, node = await client.user_id(), gateway.links[OPERATOR].node
+    lies, asked = {}, []
 
-    async def whole():
-        with closing(open_gateway()) as gateway:
-            client = Client.of(gateway)
-            share = await client.generate("ed25519")
-            user_id, node = await client.user_id(), gateway.links[OPERATOR].node
-            asked = []
+    def handle(verb, grant, body, honest=node.handle):
+        asked.append(verb)
+        return lies[verb](user_id, body) if verb in lies else honest(verb, grant, body)
 
-            def handle(verb, grant, body, honest=node.handle):
-                asked.append(verb)
-                return lies[verb](user_id, body) if verb in lies else honest(verb, grant, body)
-
-            node.handle = handle
-            await work(gateway.gateway.activation)
-            await client.sign(share, signer=INSTITUTION)
-            return asked
-
-    return asyncio.run(whole())
+    node.handle = handle
+    yield lies, asked
+    await client.sign(share, signer=INSTITUTION)
 
 
 def held(key_id, user_id="nobody", curve="ed25519", state=VOTED):
@@ -76,30 +68,26 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("lie", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
-def test_what_a_node_cannot_hold_is_that_nodes_failure(monkeypatch, lie):
+async def test_what_a_node_cannot_hold_is_that_nodes_failure(monkeypatch, gateway, lies, lie):
     monkeypatch.setattr(activation, "MOST_HOLDINGS", 3 * PAGE)
-
-    async def work(activating):
-        with pytest.raises(LinkFailed) as failed:
-            await activating.resolve_at_start()
-        assert failed.value.party == OPERATOR
-
-    assert start(work, holdings=lie).count("holdings") <= 5
+    lies[0]["holdings"] = lie
+    with pytest.raises(LinkFailed) as failed:
+        await gateway.gateway.activation.resolve_at_start()
+    assert failed.value.party == OPERATOR
+    assert lies[1].count("holdings") <= 5
 
 
-def test_pages_that_are_full_have_others_behind_them(monkeypatch):
+async def test_pages_that_are_full_have_others_behind_them(monkeypatch, gateway, lies):
     """As many as there may be, exactly."""
     monkeypatch.setattr(activation, "MOST_HOLDINGS", 2 * PAGE)
     pages, afters = iter([PAGE, PAGE, 0]), []
-
-    async def work(activating):
-        await activating.resolve_at_start()
 
     def holdings(user_id, body):
         afters.append(ListShares.from_bytes(body).after)
         return page(body, next(pages))
 
-    start(work, holdings=holdings)
+    lies[0]["holdings"] = holdings
+    await gateway.gateway.activation.resolve_at_start()
     assert afters == ["", *(f"{many * PAGE:064x}" for many in (1, 2))]
 
 
@@ -120,17 +108,15 @@ OTHERWISE = {
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
 @pytest.mark.parametrize("state", [ACTIVE, VOTED, "some other"])
 @pytest.mark.parametrize("lie", OTHERWISE.values(), ids=OTHERWISE)
-def test_a_node_that_says_first_this_and_then_that_is_reported(caplog, curve, state, lie):
+async def test_a_node_that_contradicts_itself_is_reported(caplog, gateway, lies, curve, state, lie):
     """Of a key that there is, and of one that there is not."""
-
-    async def work(activating):
-        with caplog.at_level(logging.WARNING):
-            await activating.resolve_at_start()
 
     def holdings(user_id, body):
         return ShareInfoPage.of([held("ab" * 32, user_id, curve, state)]).to_bytes()
 
-    start(work, holdings=holdings, standing=lie)
+    lies[0].update(holdings=holdings, standing=lie)
+    with caplog.at_level(logging.WARNING):
+        await gateway.gateway.activation.resolve_at_start()
     assert "key of user" in caplog.text
     own = [
         r.getMessage()

@@ -4,7 +4,7 @@ has caught nobody suspends nothing."""
 import asyncio
 import os
 import threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -57,8 +57,7 @@ async def heals(client, share):
 
 @pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
 async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
-    with closing(service.reopen(tmp_path)) as gateway:
-        client = service.Client.of(gateway)
+    with service.started(tmp_path) as (gateway, client):
         share = client.give_key(curve)
         body = await client.suspension(share)
         service.set_down(gateway, True)
@@ -72,8 +71,7 @@ async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve)
         service.set_down(gateway, False)
         await service.delivered(gateway)
         assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
-    with closing(service.reopen(tmp_path)) as gateway:
-        client = service.Client.of(gateway)
+    with service.started(tmp_path) as (gateway, client):
         rows = gateway.gateway.registry._database.rows(
             "SELECT party, opened, length(signature) FROM suspensions ORDER BY party"
         )
@@ -133,8 +131,7 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
 
     with monkeypatch.context() as patch:
         patch.setattr(gateway.gateway.registry, "suspend", full)
-        response = await client.post("suspend", body)
-        assert response.status_code == 500
+        assert (await client.post("suspend", body)).status_code == 500
         await refused(client, ec_share)
         assert await state(gateway) == ["not stored yet: 1 suspensions of keys"]
         assert gateway.gateway.registry.suspension_notices() == []
@@ -277,16 +274,14 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
 
 @pytest.mark.parametrize("opens", MPC_NODES)
 async def test_what_opens_at_one_node_stays(tmp_path, opens):
-    with closing(service.reopen(tmp_path)) as gateway:
-        client = service.Client.of(gateway)
+    with service.started(tmp_path) as (gateway, client):
         share = client.give_key("ed25519")
         body = await client.suspension(share)
         notices = {**body.notices, 5 - opens: bytes(40)}
         await client.ask("suspend", replace(body, notices=notices))
         await service.delivered(gateway)
         assert at_the_nodes(gateway) == {opens: CAUGHT, 5 - opens: None}
-    with closing(service.reopen(tmp_path)) as gateway:
-        client = service.Client.of(gateway)
+    with service.started(tmp_path) as (gateway, client):
         await refused(client, share)
         await heals(client, share)
 

@@ -18,11 +18,6 @@ NO_KEY = (404, "no such key")
 NO_SESSION = (410, "no such session, or it has expired")
 
 
-async def refused(client, verb, body, status, error):
-    response = await client.post(verb, body)
-    assert (response.status_code, response.json()) == (status, {"error": error})
-
-
 # ---------------------------------------------------------------------- what works
 
 
@@ -58,11 +53,11 @@ async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
     ]:
         of = other if key_id == other.record.epoch else share
         body = replace(client.opening(of, halves), key_id=key_id)
-        await refused(client, "open", body, *answer)
+        assert await service.refusal(client.ask("open", body)) == answer
     mallory = service.Client.of(gateway, "mallory")
-    await refused(mallory, "open", request, *NO_KEY)
+    assert await service.refusal(mallory.ask("open", request)) == NO_KEY
     await client.recover("ed25519")
-    await refused(client, "open", request, *NO_KEY)
+    assert await service.refusal(client.ask("open", request)) == NO_KEY
 
 
 async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gateway, client, share):
@@ -79,7 +74,7 @@ async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gate
         return reply
 
     port.handle = slow
-    await refused(client, "open", request, *NO_KEY)
+    assert await service.refusal(client.ask("open", request)) == NO_KEY
 
 
 # ---------------------------------------------------------------------- what is refused
@@ -96,7 +91,7 @@ async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gate
     ids=lambda value: value if isinstance(value, str) else None,
 )
 async def test_without_a_key_or_session(verb, body, status, error, gateway, client):
-    await refused(client, verb, body, status, error)
+    assert await service.refusal(client.ask(verb, body)) == (status, error)
     assert not gateway.gateway.sessions._sessions
 
 
@@ -108,9 +103,10 @@ async def test_what_is_no_body_of_the_verb_is_malformed(verb, body, client):
     assert response.json()["error"].startswith(f"{verb}: ")
 
 
-@pytest.mark.parametrize(
-    "verb", ["vote", "close", "standing", "abort", "drop", "holdings", "OPEN", ""]
-)
+INTERNAL = ["vote", "close", "standing", "abort", "drop", "holdings", "OPEN", ""]
+
+
+@pytest.mark.parametrize("verb", INTERNAL)
 async def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb, client):
     body = GetActivationState(await client.user_id(), "ed25519")
     assert (await client.post(verb, body)).status_code == 404
@@ -124,14 +120,15 @@ async def test_a_signing_request_must_fit_its_key(gateway, client, ec_share):
         (replace(good, signer=9), "the signer is neither the operator nor the institution"),
         (short, "message hash of 5 bytes, expected 32"),
     ]:
-        await refused(client, "sign", bad, 400, error)
+        assert await service.refusal(client.ask("sign", bad)) == (400, error)
     await client.check_works(ec_share)
 
 
 async def test_the_key_that_is_activated_must_be_the_sessions_own(client):
     session_id, _ = await client.begin_generate("ed25519")
     body = wire.Activate(session_id, bytes(32))
-    await refused(client, "activate", body, 409, "this session has not made that key")
+    said = 409, "this session has not made that key"
+    assert await service.refusal(client.ask("activate", body)) == said
     assert await client.key_ids() == {}
     await client.check_consistent("ed25519")
 
@@ -149,7 +146,8 @@ async def test_a_signing_session_activates_nothing(gateway, client, ec_share):
     _, request = client.begin_sign(ec_share)
     await client.ask("sign", request)
     body = wire.Activate(request.session_id, ec_share.record.epoch)
-    await refused(client, "activate", body, 400, "a signing session makes no key")
+    said = 400, "a signing session makes no key"
+    assert await service.refusal(client.ask("activate", body)) == said
 
 
 # ---------------------------------------------------------------------- who is who
@@ -158,13 +156,14 @@ async def test_a_signing_session_activates_nothing(gateway, client, ec_share):
 async def test_another_users_session_cannot_be_told_from_none(gateway, client, ec_share):
     mallory = service.Client.of(gateway, "mallory")
     session_id, made = await client.begin_generate("ed25519")
-    await refused(mallory, "exchange", wire.Exchange(session_id, ()), *NO_SESSION)
+    empty = wire.Exchange(session_id, ())
+    assert await service.refusal(mallory.ask("exchange", empty)) == NO_SESSION
     body = wire.Activate(session_id, made.record.epoch)
-    await refused(mallory, "activate", body, *NO_SESSION)
+    assert await service.refusal(mallory.ask("activate", body)) == NO_SESSION
     await client.activate(session_id, made)
     party, messages = await client.begun(ec_share)
     stolen = wire.Exchange(party.session_id, messages)
-    await refused(mallory, "exchange", stolen, *NO_SESSION)
+    assert await service.refusal(mallory.ask("exchange", stolen)) == NO_SESSION
     await client.finished(ec_share, party, messages)
 
 
@@ -222,7 +221,8 @@ async def test_envelopes_are_the_clients_to_who_takes_part(header, error, gatewa
     _, request = client.begin_sign(share)
     (envelope,) = service.envelopes(request.messages)
     forged = replace(envelope, **header).encode()
-    await refused(client, "sign", replace(request, messages=(forged,)), 400, error)
+    bad = replace(request, messages=(forged,))
+    assert await service.refusal(client.ask("sign", bad)) == (400, error)
     await client.check_works(share)  # no turn is left behind
 
 

@@ -156,9 +156,7 @@ async def test_the_grant_is_looked_for_in_its_header(gateway, client):
         assert (await http.post("/hello")).status_code in (404, 405)
 
 
-async def test_signing_keeps_to_the_event_loop_and_the_rest_does_not(
-    monkeypatch, ports, gateway, client
-):
+async def test_signing_alone_keeps_to_the_event_loop(monkeypatch, ports, gateway, client):
     node, seen = gateway.links[OPERATOR].node, {}
     handle = node.handle
 

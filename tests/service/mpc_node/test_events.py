@@ -11,15 +11,6 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.service.mpc_node import events
-from mpcsim.service.mpc_node.events import (
-    EMPTY,
-    LINES_AT_ONCE,
-    LINES_S,
-    Event,
-    EventLog,
-    Kind,
-    verify_logs,
-)
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 
 SECONDS = count(1_800_000_000)
@@ -31,7 +22,7 @@ class Log:
     def __init__(self):
         self.database = sqlite3.connect(":memory:")
         self.database.executescript(events.SCHEMA)
-        self.log = EventLog(lambda: next(SECONDS))
+        self.log = events.EventLog(lambda: next(SECONDS))
 
     def write(self, kind, **members):
         self.log.write(self.database.cursor(), kind, "user", "ed25519", **members)
@@ -40,7 +31,7 @@ class Log:
         return events.log_head(self.database.cursor())
 
     def rows(self):
-        return [Event(*row) for row in self.database.execute("SELECT * FROM events")]
+        return [events.Event(*row) for row in self.database.execute("SELECT * FROM events")]
 
 
 def two_logs(keys=3):
@@ -48,16 +39,16 @@ def two_logs(keys=3):
     one, other = Log(), Log()
     for n in range(keys):
         for log in (one, other):
-            log.write(Kind.BEGUN, session=f"{n:064x}")
+            log.write(events.Kind.BEGUN, session=f"{n:064x}")
         heads = one.head(), other.head()
-        one.write(Kind.MADE, key_id=str(n), outcome=events.head_outcome(heads[1]))
-        other.write(Kind.MADE, key_id=str(n), outcome=events.head_outcome(heads[0]))
+        one.write(events.Kind.MADE, key_id=str(n), outcome=events.head_outcome(heads[1]))
+        other.write(events.Kind.MADE, key_id=str(n), outcome=events.head_outcome(heads[0]))
     return one.rows(), other.rows()
 
 
 def chained(log):
     """A log with its numbers and hashes computed anew."""
-    before, found = EMPTY.hash, []
+    before, found = events.EMPTY.hash, []
     for number, event in enumerate(log, start=1):
         event = replace(event, number=number)
         found.append(replace(event, hash=event.digest(before)))
@@ -68,13 +59,13 @@ def chained(log):
 def test_honest_logs_have_nothing_wrong():
     one, other = two_logs()
     assert (
-        verify_logs(one)
-        == verify_logs(one, other)
-        == verify_logs(other, one)
-        == verify_logs([], [])
+        events.verify_logs(one)
+        == events.verify_logs(one, other)
+        == events.verify_logs(other, one)
+        == events.verify_logs([], [])
         == []
     )
-    assert verify_logs(one, other[:-1]) == [], "the last thing that one has seen was earlier"
+    assert events.verify_logs(one, other[:-1]) == [], "the last thing that one has seen was earlier"
     assert chained(one) == one
 
 
@@ -84,24 +75,26 @@ def test_an_altered_event_is_found_in_the_log_itself(data):
     at = data.draw(st.integers(0, len(one) - 1))
     name = data.draw(st.sampled_from([f for f in vars(one[at]) if f not in ("number", "hash")]))
     altered = [*one[:at], replace(one[at], **{name: "other"}), *one[at + 1 :]]
-    assert verify_logs(altered) == [f"this log: event {at + 1} was altered"]
+    assert events.verify_logs(altered) == [f"this log: event {at + 1} was altered"]
     one[at] = replace(one[at], hash=bytes(32))
-    assert verify_logs(one) == [f"this log: event {at + 1} was altered"]
+    assert events.verify_logs(one) == [f"this log: event {at + 1} was altered"]
 
 
 def test_a_missing_event_is_found_in_the_log_itself():
     one, _ = two_logs()
     for at in range(len(one) - 1):
-        assert verify_logs(one[:at] + one[at + 1 :]) == [f"this log: event {at + 1} is missing"]
+        assert events.verify_logs(one[:at] + one[at + 1 :]) == [
+            f"this log: event {at + 1} is missing"
+        ]
 
 
 def test_a_log_cut_short_is_shown_by_the_other():
     one, other = two_logs()
     for left in range(5):
-        assert verify_logs(one[:left]) == []
-        (said,) = verify_logs(one[:left], other)
+        assert events.verify_logs(one[:left]) == []
+        (said,) = events.verify_logs(one[:left], other)
         assert said.startswith(f"this log: it ends at event {left}, but the other log has seen")
-        (said,) = verify_logs(other, one[:left])
+        (said,) = events.verify_logs(other, one[:left])
         assert said.startswith(f"the other log: it ends at event {left}, but this log has seen")
 
 
@@ -113,19 +106,19 @@ def test_a_log_written_anew_is_shown_by_the_other():
             chained([*one[:at], replace(one[at], user_id="another"), *one[at + 1 :]]),
             chained([*one[:at], *one[at + 1 :], one[-1], one[-1]]),
         ):
-            assert verify_logs(forged) == []
-            found = verify_logs(forged, other)
+            assert events.verify_logs(forged) == []
+            found = events.verify_logs(forged, other)
             assert any("is not what the other log has seen" in said for said in found)
             assert all(said.startswith("this log: event") for said in found[:1])
 
 
 def test_that_a_store_was_put_back_is_said_beside_what_it_may_explain():
     one, other = two_logs()
-    restored = replace(one[0], event=Kind.RESTORED.value, user_id="", curve="")
+    restored = replace(one[0], event=events.Kind.RESTORED.value, user_id="", curve="")
     for log in (chained([*one[:3], restored]), chained([*one[:3], restored, *one[3:]])):
-        (said,) = verify_logs(log, other)
+        (said,) = events.verify_logs(log, other)
         assert said.endswith("; this log was put back from a backup at event 4")
-        (said,) = verify_logs(other, log)
+        (said,) = events.verify_logs(other, log)
         assert said.endswith("; the other log was put back from a backup at event 4")
 
 
@@ -133,30 +126,35 @@ def test_a_head_that_is_none_is_said_to_be_so():
     one, other = two_logs()
     at = next(n for n, event in enumerate(one) if event.event == "made")
     forged = chained([*one[:at], replace(one[at], outcome="nothing"), *one[at + 1 :]])
-    assert f"this log: event {at + 1} does not say what it has seen" in verify_logs(forged, other)
+    assert f"this log: event {at + 1} does not say what it has seen" in events.verify_logs(
+        forged, other
+    )
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", events.Kind)
 def test_what_one_user_causes_does_not_fill_the_disk_and_is_counted(kind):
     """Of each kind there are so many lines an hour for a user's key on a curve; the number of
     further ones is in a line before the key's next one, whatever that says."""
     log = Log()
     at, log.log._now = [0.0], lambda: at[0]
-    cursor, other = log.database.cursor(), Kind.MADE if kind is not Kind.MADE else Kind.BEGUN
+    cursor, other = (
+        log.database.cursor(),
+        events.Kind.MADE if kind is not events.Kind.MADE else events.Kind.BEGUN,
+    )
 
     def happens(times):
         for _ in range(times):
             log.write(kind)
 
-    happens(LINES_AT_ONCE + 3)
-    assert [event.event for event in log.rows()] == [kind.value] * LINES_AT_ONCE
+    happens(events.LINES_AT_ONCE + 3)
+    assert [event.event for event in log.rows()] == [kind.value] * events.LINES_AT_ONCE
     log.log.write(cursor, kind, "bystander", "ed25519")
     log.log.write(cursor, kind, "user", "secp256k1")
     log.write(other)
     for _ in range(2):
-        at[0] += LINES_S
-        happens(LINES_AT_ONCE + 3)
-    rows = log.rows()[LINES_AT_ONCE:]
+        at[0] += events.LINES_S
+        happens(events.LINES_AT_ONCE + 3)
+    rows = log.rows()[events.LINES_AT_ONCE :]
     said = f"3 {kind.value}: too many for a line each"
     assert [(e.event, e.user_id, e.outcome) for e in rows[:5]] == [
         (kind.value, "bystander", ""),
@@ -165,22 +163,22 @@ def test_what_one_user_causes_does_not_fill_the_disk_and_is_counted(kind):
         (other.value, "user", ""),
         (kind.value, "user", ""),
     ]
-    assert [n for n, e in enumerate(rows) if e.outcome == said] == [2, 4 + LINES_AT_ONCE]
-    assert len(rows) == 5 + 2 * LINES_AT_ONCE
-    assert not verify_logs(log.rows())
+    assert [n for n, e in enumerate(rows) if e.outcome == said] == [2, 4 + events.LINES_AT_ONCE]
+    assert len(rows) == 5 + 2 * events.LINES_AT_ONCE
+    assert not events.verify_logs(log.rows())
 
 
 def test_the_fields_of_an_event_cannot_run_into_each_other():
-    event = Event(1, "t", "made", "ab", "c", "", "", "", b"")
-    other = Event(1, "t", "made", "a", "bc", "", "", "", b"")
+    event = events.Event(1, "t", "made", "ab", "c", "", "", "", b"")
+    other = events.Event(1, "t", "made", "a", "bc", "", "", "", b"")
     assert "".join(map(str, astuple(event)[:-1])) == "".join(map(str, astuple(other)[:-1]))
-    assert event.digest(EMPTY.hash) != other.digest(EMPTY.hash)
+    assert event.digest(events.EMPTY.hash) != other.digest(events.EMPTY.hash)
 
 
 def test_an_event_is_there_exactly_if_its_change_is(tmp_path, monkeypatch):
     with closing(ShareStore(tmp_path / "db")) as store:
-        store.log_event(Kind.BEGUN, "u", "ed25519", "", "s")
-        original = EventLog.write
+        store.log_event(events.Kind.BEGUN, "u", "ed25519", "", "s")
+        original = events.EventLog.write
 
         def fail(log, cursor, *arguments, **members):
             original(log, cursor, *arguments, **members)
@@ -188,15 +186,15 @@ def test_an_event_is_there_exactly_if_its_change_is(tmp_path, monkeypatch):
 
         store.prepare(StoredShare("a", "u", "ed25519", b"public", b"share", "prepared"))
         store.vote("a", lambda share, head: b"one vote")
-        monkeypatch.setattr(EventLog, "write", fail)
+        monkeypatch.setattr(events.EventLog, "write", fail)
         with pytest.raises(ZeroDivisionError):
-            store.activate("a", b"both votes", EMPTY)
+            store.activate("a", b"both votes", events.EMPTY)
         monkeypatch.undo()
         assert store.active_share("u", "ed25519") is None
         assert [event.event for event in store.events()] == ["begun"]
-        store.activate("a", b"both votes", EMPTY)
+        store.activate("a", b"both votes", events.EMPTY)
         assert [event.event for event in store.events()] == ["begun", "made"]
-        assert verify_logs(store.events()) == []
+        assert events.verify_logs(store.events()) == []
 
 
 def test_what_is_no_store_is_said_to_be_none(tmp_path):

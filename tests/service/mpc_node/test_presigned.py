@@ -11,7 +11,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import SigningRequest, VaultUse
-from tests.helpers.gateway import REPLY_KEY, Failed
+from tests.helpers.gateway import REPLY_KEY, Failed, refusal
 from tests.helpers.gateway import ask_node as asked
 
 
@@ -24,11 +24,6 @@ def share(ec_share):
 def store(client, share):
     """Of the vault of Alice's key."""
     return client.store(share)
-
-
-async def refused(client, verb, body, status, text):
-    response = await client.post(verb, body)
-    assert (response.status_code, response.json()["error"]) == (status, text)
 
 
 def presigning(client, share, vault, count):
@@ -62,7 +57,7 @@ async def test_presignatures_that_are_not_made(gateway, client, share, store, ho
         assert (await client.post("sign", body)).is_success
     else:
         said = f"1 to {wire.MAX_BATCH} presignatures, and with a vault"
-        await refused(client, "sign", body, 400, said)
+        assert await refusal(client.ask("sign", body)) == (400, said)
     assert node.sessions == (how == "just as many as may be")
 
 
@@ -181,8 +176,7 @@ async def test_who_is_not_the_signer_does_not_sign(gateway, client, share, store
 async def test_a_path_to_no_key_uses_nothing_up(gateway, client, share, store):
     (part,), allowance = await client.presign(share, store)
     body = client.begin_presigned(share, store, part, allowance, path=(1 << 31,))
-    response = await client.post("presigned", body)
-    assert response.status_code == 422
+    assert (await client.post("presigned", body)).status_code == 422
     assert gateway.links[OPERATOR].node._presignatures.shares._pool._size == 1
 
 
@@ -194,7 +188,7 @@ async def test_a_part_that_was_used_elsewhere_in_the_process(gateway, client, sh
     kept.use.spend()
     said = "this presignature has been used: a second signature with it gives the key away"
     body = client.begin_presigned(share, store, part, allowance)
-    await refused(client, "presigned", body, 410, said)
+    assert await refusal(client.ask("presigned", body)) == (410, said)
 
 
 async def test_a_session_draws_from_its_nodes_generator(gateway, client, share, store):

@@ -16,19 +16,9 @@ from mpcsim.service.rpc.activation_messages import (
     GetActivationState,
 )
 from mpcsim.service.rpc.statements import Abort, KeyRecord, LogHead
+from tests.helpers import voting
 from tests.helpers.adversary import alter_kind
 from tests.helpers.gateway import ask_node, cheating, feed, sends
-from tests.helpers.voting import (
-    CURVE,
-    IDENTITIES,
-    PUBLIC,
-    USER,
-    World,
-    epoch,
-    first_key,
-    forged,
-    vote_of,
-)
 
 DAMAGED = "the {}'s stored record of this key is damaged"
 
@@ -36,14 +26,14 @@ DAMAGED = "the {}'s stored record of this key is damaged"
 def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for(world, party):
     other = OPERATOR + INSTITUTION - party
     world.prepare("new", "first", (other,))
-    abort = Abort(USER, CURVE, epoch("new"))
-    vote = world.nodes[other].vote(epoch("new").hex())
+    abort = Abort(voting.USER, voting.CURVE, voting.epoch("new"))
+    vote = world.nodes[other].vote(voting.epoch("new").hex())
     shown = [
         None,
-        vote_of(party, "new"),
-        vote_of(other, "another"),
-        vote_of(other, "new", user_id="another"),
-        vote_of(other, "new", curve_name="secp256k1"),
+        voting.vote_of(party, "new"),
+        voting.vote_of(other, "another"),
+        voting.vote_of(other, "new", user_id="another"),
+        voting.vote_of(other, "new", curve_name="secp256k1"),
         replace(vote, signatures={other: bytes(64)}),
     ]
     for others in shown:
@@ -52,30 +42,30 @@ def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for(
     ended = AbortEpochReply.from_bytes(world.handle(party, "abort", AbortEpoch(abort, vote)))
     assert world.handle(party, "abort", AbortEpoch(abort, None)) == ended.to_bytes()
     world.handle(other, "drop", DropShare(abort, ended.signature))
-    assert world.settled() == epoch("first")
+    assert world.settled() == voting.epoch("first")
 
 
 def test_a_share_that_is_not_there_is_not_voted_for(empty_world, party):
     with pytest.raises(Refused, match="there is no such share to vote for"):
-        empty_world.nodes[party].vote(epoch("new").hex())
+        empty_world.nodes[party].vote(voting.epoch("new").hex())
 
 
 ALTERED = {
     "user_id": "another",
     "curve_name": "secp256k1",
-    "epoch": epoch("first"),
+    "epoch": voting.epoch("first"),
     "public_key": b"another",
     "number": 7,
     "predecessor": None,
     "shares": bytes(32),
-    "identities": {**PUBLIC, OPERATOR: PUBLIC[INSTITUTION]},
+    "identities": {**voting.PUBLIC, OPERATOR: voting.PUBLIC[INSTITUTION]},
     "chain_code": bytes(32),
 }
 
 
 def test_a_record_proves_itself_or_puts_nothing_in_force(world, party):
     assert ALTERED.keys() == {field.name for field in fields(KeyRecord)}
-    one, other = forged(world, "new").values()
+    one, other = voting.forged(world, "new").values()
     whole = one.with_vote(other)
     altered = [one, other, replace(whole, signatures={})]
     altered += [
@@ -95,37 +85,40 @@ def test_a_record_proves_itself_or_puts_nothing_in_force(world, party):
         with pytest.raises(Refused) as refused:
             world.handle(party, "activate", record)
         assert refused.value.status == 400
-    assert world.stores[party].active_share(USER, CURVE).key_id == epoch("first").hex()
+    assert (
+        world.stores[party].active_share(voting.USER, voting.CURVE).key_id
+        == voting.epoch("first").hex()
+    )
     world.handle(party, "activate", whole)
-    assert world.settled() == epoch("new")
+    assert world.settled() == voting.epoch("new")
 
 
 def test_votes_for_a_share_that_this_node_does_not_have_are_nothing_to_it(party):
-    with World() as world, World() as elsewhere:
+    with voting.World() as world, voting.World() as elsewhere:
         for place in (world, elsewhere):
-            first_key(place)
-        one, other = forged(elsewhere, "new").values()
+            voting.first_key(place)
+        one, other = voting.forged(elsewhere, "new").values()
         with pytest.raises(Refused, match=f"the {ROLES[party]} refuses: it has not voted for this"):
             world.handle(party, "activate", one.with_vote(other))
 
 
 def test_votes_for_another_record_than_this_nodes_own_are_nothing_to_it(world):
     """Genuine ones, as if its store had been put back and it had voted again."""
-    forged(world, "new")
-    one, other = (vote_of(party, "new", number=7) for party in MPC_NODES)
+    voting.forged(world, "new")
+    one, other = (voting.vote_of(party, "new", number=7) for party in MPC_NODES)
     for party in MPC_NODES:
         with pytest.raises(Refused, match="it has not voted for this record"):
             world.handle(party, "activate", one.with_vote(other))
-    assert world.settled() == epoch("new")
+    assert world.settled() == voting.epoch("new")
 
 
 def test_a_damaged_vote_is_no_fault_of_whoever_asks_for_it(empty_world, party):
     empty_world.prepare("new")
-    empty_world.nodes[party].vote(epoch("new").hex())
+    empty_world.nodes[party].vote(voting.epoch("new").hex())
     with empty_world.stores[party]._database.transaction() as cursor:
         cursor.execute("UPDATE shares SET record = x'00'")
     with pytest.raises(NodeFailed, match=DAMAGED.format(ROLES[party])):
-        empty_world.handle(party, "vote", wire.Activate(bytes(32), epoch("new")))
+        empty_world.handle(party, "vote", wire.Activate(bytes(32), voting.epoch("new")))
 
 
 @pytest.mark.parametrize("damage", ["record = x'00'", "key_id = 'no epoch'"])
@@ -133,31 +126,31 @@ def test_a_damaged_record_is_said_to_be_so(world, damage, party):
     with world.stores[party]._database.transaction() as cursor:
         cursor.execute(f"UPDATE shares SET {damage}")
     with pytest.raises(NodeFailed, match=DAMAGED.format(ROLES[party])):
-        world.handle(party, "standing", GetActivationState(USER, CURVE))
+        world.handle(party, "standing", GetActivationState(voting.USER, voting.CURVE))
 
 
 def test_a_share_is_dropped_on_the_other_nodes_signature_alone(world):
-    forged(world, "new")
-    abort = Abort(USER, CURVE, epoch("new"))
+    voting.forged(world, "new")
+    abort = Abort(voting.USER, voting.CURVE, voting.epoch("new"))
     for party in MPC_NODES:
-        mine, theirs = IDENTITIES[party], IDENTITIES[OPERATOR + INSTITUTION - party]
-        about_another = theirs.sign(replace(abort, epoch=epoch("first")))
+        mine, theirs = voting.IDENTITIES[party], voting.IDENTITIES[OPERATOR + INSTITUTION - party]
+        about_another = theirs.sign(replace(abort, epoch=voting.epoch("first")))
         for signature in (bytes(64), mine.sign(abort), about_another):
             with pytest.raises(Refused, match="has not signed this abort"):
                 world.handle(party, "drop", DropShare(abort, signature))
-    assert world.settled() == epoch("new")
+    assert world.settled() == voting.epoch("new")
 
 
 def test_votes_and_aborts_are_of_the_right_user_and_curve(world):
-    forged(world, "new")
-    for user, curve in [("another", CURVE), (USER, "secp256k1")]:
-        abort = Abort(user, curve, epoch("new"))
+    voting.forged(world, "new")
+    for user, curve in [("another", voting.CURVE), (voting.USER, "secp256k1")]:
+        abort = Abort(user, curve, voting.epoch("new"))
         for party in MPC_NODES:
-            drop = DropShare(abort, IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
+            drop = DropShare(abort, voting.IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
             for verb, body in [("abort", AbortEpoch(abort, None)), ("drop", drop)]:
                 with pytest.raises(Refused, match=r"another user or curve|neither node has such"):
                     world.handle(party, verb, body)
-    assert world.settled() == epoch("new")
+    assert world.settled() == voting.epoch("new")
 
 
 # ---------------------------------------------------------------------- a client that cheats

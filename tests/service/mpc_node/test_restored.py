@@ -12,28 +12,12 @@ import pytest
 
 from mpcsim.ids import BOOT_BYTES, CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.errors import Refused, Unmerged
+from mpcsim.service.mpc_node import store as stores
 from mpcsim.service.mpc_node.events import EMPTY
 from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.mpc_node.store import (
-    ENTERED,
-    ActiveShare,
-    HistoryLost,
-    NodeStatement,
-    ShareStore,
-    StoredShare,
-    UnmergedReason,
-)
-from mpcsim.service.rpc import wire
+from mpcsim.service.rpc import statements, wire
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, GetActivationState, ListShares
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.statements import (
-    MAX_EPOCHS,
-    GetAttestation,
-    GetReconciliationStatement,
-    SignedReconciliationStatement,
-    SignedRecord,
-    is_signed_by,
-)
 from tests.helpers import gateway as service
 
 
@@ -88,17 +72,19 @@ async def test_what_a_node_does_with_a_key_that_it_has_not_heard_of(party, resto
         with pytest.raises(Refused) as refusal:
             service.ask_node(link, verb, user_id, body, epoch)
         assert refusal.value.status == 410, verb
-    record = SignedRecord.from_bytes(restored.gateway.registry.key(user_id, "ed25519").record)
+    record = statements.SignedRecord.from_bytes(
+        restored.gateway.registry.key(user_id, "ed25519").record
+    )
     before = service.shares_of(restored)
     yes = {
         "standing": GetActivationState(user_id, "ed25519"),
-        "testify": GetReconciliationStatement(user_id, "ed25519", bytes(BOOT_BYTES)),
+        "testify": statements.GetReconciliationStatement(user_id, "ed25519", bytes(BOOT_BYTES)),
         "activate": record,
     }
     for verb, body in yes.items():
         service.ask_node(link, verb, user_id, body)
     service.ask_node(link, "holdings", "", ListShares(""))
-    service.ask_node(link, "attest", "", GetAttestation())
+    service.ask_node(link, "attest", "", statements.GetAttestation())
     assert service.shares_of(restored) == before
     assert unmerged(restored, party)
     await client.ask("suspend", await client.suspension(share, 5 - party))
@@ -114,14 +100,17 @@ def brought(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed
     """A testimony, as the gateway brings it."""
     boot = gateway.links[to].node.hello().boot if nonce is None else nonce
     reply = service.ask_node(
-        gateway.links[by], "testify", user_id, GetReconciliationStatement(user_id, curve, boot)
+        gateway.links[by],
+        "testify",
+        user_id,
+        statements.GetReconciliationStatement(user_id, curve, boot),
     )
-    return SignedReconciliationStatement.from_bytes(reply)
+    return statements.SignedReconciliationStatement.from_bytes(reply)
 
 
 def forged(said, identity, **changes):
     statement = replace(said.statement, **changes)
-    return SignedReconciliationStatement(statement, identity.sign(statement))
+    return statements.SignedReconciliationStatement(statement, identity.sign(statement))
 
 
 def merge(gateway, said, to=OPERATOR):
@@ -136,7 +125,7 @@ async def test_what_a_node_says_of_a_key(gateway, client):
     said = brought(gateway, user_id, by=OPERATOR).statement
     assert (said.active.epoch, said.suspended, said.aborted, said.restored) == (epoch, (), (), 0)
     store.mark_suspended_at_peer({epoch.hex()})
-    others = [bytes([number]) * 32 for number in range(MAX_EPOCHS + 1)]
+    others = [bytes([number]) * 32 for number in range(statements.MAX_EPOCHS + 1)]
     for other in others:
         store.abort(user_id, "ed25519", other.hex(), voted_for=True)
     store.mark_restored("yesterday", both=True)
@@ -149,7 +138,7 @@ async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, clien
     user_id = await client.user_id()
     node, other = (restored.links[p].node for p in MPC_NODES)
     true = brought(restored, user_id)
-    assert is_signed_by(other.hello().identity, true.statement, true.signature)
+    assert statements.is_signed_by(other.hello().identity, true.statement, true.signature)
     older = brought(restored, user_id)
     mallory = await service.Client.of(restored, "mallory").user_id()
     stranger = Identity(bytes(32))
@@ -205,14 +194,14 @@ async def test_with_a_suspension_goes_the_multiplication_state(curve, restored, 
 
 
 def stored(key_id, predecessor=None, recoveries=0):
-    made = StoredShare(key_id, "u", "ed25519", b"public", b"share", PREPARED)
+    made = stores.StoredShare(key_id, "u", "ed25519", b"public", b"share", PREPARED)
     return replace(made, predecessor=predecessor, recoveries=recoveries)
 
 
 @pytest.fixture
 def store():
     """With a share in force, voted shares beside it, and one that nobody has voted for."""
-    with closing(ShareStore()) as opened:
+    with closing(stores.ShareStore()) as opened:
         opened.prepare(stored("a"))
         opened.vote("a", lambda share, head: b"one vote")
         opened.activate("a", b"both votes", EMPTY)
@@ -221,21 +210,24 @@ def store():
 
 
 AT = "u", "ed25519"
-SAID = NodeStatement(
-    "u", "ed25519", ActiveShare(b"public", 0), "a", None, frozenset(), restored=False
+SAID = stores.NodeStatement(
+    "u", "ed25519", stores.ActiveShare(b"public", 0), "a", None, frozenset(), restored=False
 )
 HEARD = {
     "the same as here": ({}, None),
     "the other has only voted for it": ({"in_force": None, "active": None, "voted": "a"}, None),
     "both have replaced it": (
-        {"in_force": ActiveShare(b"public", 1), "active": "b"},
-        UnmergedReason.REPLACED,
+        {"in_force": stores.ActiveShare(b"public", 1), "active": "b"},
+        stores.UnmergedReason.REPLACED,
     ),
-    "it has replaced it by itself": ({"in_force": None, "active": "b"}, UnmergedReason.UNKNOWN),
-    "it has nothing": ({"in_force": None, "active": None}, UnmergedReason.UNKNOWN),
-    "it was put back, too": ({"restored": True}, UnmergedReason.BOTH_RESTORED),
-    "it has voted for another": ({"voted": "b"}, UnmergedReason.DOUBTFUL),
-    "it is of an older key": ({"in_force": ActiveShare(b"another", 7)}, None),
+    "it has replaced it by itself": (
+        {"in_force": None, "active": "b"},
+        stores.UnmergedReason.UNKNOWN,
+    ),
+    "it has nothing": ({"in_force": None, "active": None}, stores.UnmergedReason.UNKNOWN),
+    "it was put back, too": ({"restored": True}, stores.UnmergedReason.BOTH_RESTORED),
+    "it has voted for another": ({"voted": "b"}, stores.UnmergedReason.DOUBTFUL),
+    "it is of an older key": ({"in_force": stores.ActiveShare(b"another", 7)}, None),
 }
 
 
@@ -247,7 +239,7 @@ def test_what_is_still_open_after_the_other_was_heard(store, what, both):
     store.mark_restored("yesterday", both=both)
     assert store.both_restored == both
     assert [share.key_id for share in store.of_key("u", "ed25519")] == ["a"]  # voted for
-    if both and left is not UnmergedReason.REPLACED:
+    if both and left is not stores.UnmergedReason.REPLACED:
         left = None
     for _ in range(2):
         assert store.merge(replace(SAID, **changes), lambda share: None) is left
@@ -262,7 +254,7 @@ def test_what_was_made_since_leaves_the_rest_to_be_merged(store):
     store.prepare(stored("since", "a", 1))
     assert (
         store.merge(replace(SAID, restored=True), lambda share: None)
-        is UnmergedReason.BOTH_RESTORED
+        is stores.UnmergedReason.BOTH_RESTORED
     )
     assert store.merge(SAID, lambda share: None) is None
     assert not store.find("a").unmerged
@@ -279,7 +271,7 @@ def test_doubt_is_about_sessions_of_which_the_backup_does_not_know_the_end(store
     store.enter_epoch("later", *AT)
     store.drop_orphans(["later"])
     store.mark_restored("later", both=False)  # it may have been voted for since
-    with pytest.raises(HistoryLost):
+    with pytest.raises(stores.HistoryLost):
         store.abort("u", "ed25519", "later", voted_for=True)
 
 
@@ -288,19 +280,22 @@ def test_of_each_user_and_curve_the_newest_sessions_without_a_vote_are_remembere
     others = [("v", "ed25519"), ("u", "secp256k1")]
     for at in others:
         store.enter_epoch("first of " + "/".join(at), *at)
-    for number in range(ENTERED + 4):
+    for number in range(stores.ENTERED + 4):
         store.enter_epoch(f"{number}", *AT)
         store.drop_orphans()
     store.enter_epoch("last", *AT)  # and is open
-    assert store.database.row("SELECT count(*) FROM entered WHERE over = 1") == (ENTERED + 2,)
+    assert store.database.row("SELECT count(*) FROM entered WHERE over = 1") == (
+        stores.ENTERED + 2,
+    )
     store.mark_restored("yesterday", both=False)
     for key_id, at in [("4", AT), *(("first of " + "/".join(at), at) for at in others)]:
         assert store.abort(*at, key_id, voted_for=True) is None
     for key_id in ("3", "last"):
-        with pytest.raises(HistoryLost):
+        with pytest.raises(stores.HistoryLost):
             store.abort(*AT, key_id, voted_for=True)
         assert (
-            store.merge(replace(SAID, voted=key_id), lambda share: None) is UnmergedReason.DOUBTFUL
+            store.merge(replace(SAID, voted=key_id), lambda share: None)
+            is stores.UnmergedReason.DOUBTFUL
         )
 
 
@@ -323,10 +318,10 @@ async def test_a_first_key_whose_deal_was_withheld_blocks_nobody(monkeypatch, re
     await client.check_works(await client.generate("secp256k1"))
 
 
-@pytest.mark.parametrize(
-    ("both", "replaces", "signs"),
-    [(False, None, False), (False, "b", False), (False, "a", True), (True, None, True)],
-)
+MAY_CONTRADICT = [(False, None, False), (False, "b", False), (False, "a", True), (True, None, True)]
+
+
+@pytest.mark.parametrize(("both", "replaces", "signs"), MAY_CONTRADICT)
 def test_an_abort_that_may_contradict_a_forgotten_vote(store, both, replaces, signs):
     """Only if what the epoch would replace is in force here, or somebody has decided."""
     store.mark_restored("yesterday", both=both)
@@ -335,7 +330,7 @@ def test_an_abort_that_may_contradict_a_forgotten_vote(store, both, replaces, si
         assert store.abort("u", "ed25519", "x", **ended) is None
         assert store.aborted_epochs("u", "ed25519", 9) == ["x"]
     else:
-        with pytest.raises(HistoryLost, match="may have voted for this epoch"):
+        with pytest.raises(stores.HistoryLost, match="may have voted for this epoch"):
             store.abort("u", "ed25519", "x", **ended)
         assert store.aborted_epochs("u", "ed25519", 9) == []
 

@@ -215,11 +215,6 @@ def flipped(source, target):
     target.write_bytes(data)
 
 
-def garbled(source, target):
-    data = source.read_bytes()
-    target.write_bytes(data[:8192] + bytes(4096) + data[12288:])
-
-
 DAMAGED = "is damaged, or has not been copied whole"
 BAD = {
     "nothing": (lambda s, t: None, "there is no such file or folder"),
@@ -232,7 +227,6 @@ BAD = {
     ),
     "half of one": (cut, DAMAGED),
     "a letter is another": (flipped, DAMAGED),
-    "a page is another": (garbled, DAMAGED),
     "a row is missing": (lambda s, t: altered(s, t, "DELETE FROM events"), DAMAGED),
     "a table is too much": (lambda s, t: altered(s, t, "CREATE TABLE more (at)"), DAMAGED),
     "it says nothing": (lambda s, t: altered(s, t, "DELETE FROM backup"), DAMAGED),

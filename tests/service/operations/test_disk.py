@@ -15,7 +15,7 @@ from mpcsim.service.mpc_node.metrics import probes
 from mpcsim.service.rpc import wire
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import Database, StoreFailed, StoreProblem
-from tests.helpers.gateway import Client, Failed, live, reopen, shares_of
+from tests.helpers.gateway import Client, Failed, reopen, shares_of, started
 from tests.service.operations.conftest import alter_store
 
 NAMES = ("gateway", "operator", "institution")
@@ -100,7 +100,7 @@ def test_room_is_kept_for_what_must_be_written(tmp_path):
 @pytest.mark.few(2)
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
 @pytest.mark.parametrize("name", NAMES)
-async def test_a_request_that_cannot_be_written_loses_nothing(
+async def test_what_cannot_be_written_loses_nothing(
     tmp_path, caplog, name, trouble, gateway, client
 ):
     """Signing goes on; what makes or replaces a key says why not, and works again afterwards."""
@@ -124,9 +124,7 @@ async def test_a_request_that_cannot_be_written_loses_nothing(
     assert all(f"{tmp_path}/{name}/{name}.sqlite: {TROUBLES[trouble].value}" in e for e in errors)
 
 
-async def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(
-    tmp_path, caplog, gateway, client
-):
+async def test_a_registry_without_space_signs_nobody_up(tmp_path, caplog, gateway, client):
     names = (f"{n:064}" for n in range(1000))
 
     async def sign_up():
@@ -204,10 +202,10 @@ class FailingDisk:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("emptied", [True, False], ids=["log emptied", "in doubt"])
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, restarted):
+async def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, restarted):
     """Both MPC nodes have voted: the key is in force, and the registry hears of it again."""
 
-    async def before(gateway, client):
+    with started(tmp_path) as (gateway, client):
         old = await client.generate("ed25519")
         session_id, new = await client.begin_recover("ed25519")
         registry = gateway.gateway.registry._database
@@ -222,21 +220,16 @@ def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, 
             assert len(rows) == 2
         if not restarted:
             await client.check_consistent("ed25519", old.public_key.encode())
-        return old, new
-
-    old, new = live(tmp_path, before)
-
-    async def after(gateway, client):
+    with started(tmp_path) as (_, client):
         if restarted:
             await client.check_retired(old)
             await client.check_works(new)
         await client.check_consistent("ed25519", old.public_key.encode())
 
-    live(tmp_path, after)
 
-
-async def generate(gateway, client):
-    return await client.generate("ed25519")
+async def generate(folder):
+    with started(folder) as (_, client):
+        return await client.generate("ed25519")
 
 
 LOST = {
@@ -262,21 +255,22 @@ LOST = {
 
 @pytest.mark.parametrize("what", LOST)
 @pytest.mark.few(3)
-def test_a_store_without_its_own_secret_is_damaged(tmp_path, what):
+async def test_a_store_without_its_own_secret_is_damaged(tmp_path, what):
     name, _, said = what.partition(": ")
-    share, store = live(tmp_path, generate), tmp_path / f"{name}/{name}.sqlite"
+    share, store = await generate(tmp_path), tmp_path / f"{name}/{name}.sqlite"
     shutil.copy(store, tmp_path / "kept")
     alter_store(store, LOST[what])
     damaged, lost = rf"it is damaged.*\({said}\)$", f"{said}: .*; put back a backup of this store"
     with pytest.raises(UsageError, match=rf"{name}\.sqlite: ({damaged}|{lost})"):
         reopen(tmp_path)
     shutil.copy(tmp_path / "kept", store)
-    live(tmp_path, lambda gateway, client: client.check_works(share))
+    with started(tmp_path) as (_, client):
+        await client.check_works(share)
 
 
-def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):
+async def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):
     """One bit of a name in the table, none in the index."""
-    live(tmp_path, generate)
+    await generate(tmp_path)
     store = tmp_path / "operator/operator.sqlite"
     with closing(sqlite3.connect(store)) as database:
         ((key_id, user_id, public_key),) = database.execute(

@@ -18,9 +18,9 @@ from mpcsim.service.operations.doctor import Doctor
 from mpcsim.service.operations.rotation import replace_lost_seal_key
 from mpcsim.service.rpc.statements import SealKeyStatement, SignedReconciliationStatement
 from mpcsim.service.storage.database import REGISTRY
-from tests.helpers.gateway import Client, delivered, live, nodes_alone, reopen
+from tests.helpers.gateway import Client, delivered, nodes_alone, reopen, started
 from tests.helpers.tiers import fast_few
-from tests.service.operations.conftest import USERS
+from tests.service.operations.conftest import USERS, alter_store
 
 
 def found(links, folder, *, user=None, names=None, repair=False):
@@ -70,9 +70,7 @@ def alone(house, user, **options):
 
 
 def rewrite(folder, role, statement, *values):
-    with closing(sqlite3.connect(store_file(folder, role))) as database:
-        database.execute(statement, values)
-        database.commit()
+    alter_store(store_file(folder, role), statement, *values)
 
 
 @pytest.mark.few(2)
@@ -93,11 +91,12 @@ def test_a_damaged_record_is_repaired(house, past, place):
 
 
 def test_suspensions_are_told_by_whoever_knows_of_them(house, past):
-    async def suspend(gateway, client):
-        await client.ask("suspend", await client.suspension(past.shares["alice"]))
-        await delivered(gateway)
+    async def suspend():
+        with started(house) as (gateway, client):
+            await client.ask("suspend", await client.suspension(past.shares["alice"]))
+            await delivered(gateway)
 
-    live(house, suspend)
+    asyncio.run(suspend())
     said = "this key is suspended at the gateway and the operator and the institution"
     assert texts(alone(house, "alice")) == [said]
     assert alone(house, "bob") == ()

@@ -16,7 +16,7 @@ from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations.backups import back_up, restore
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.rpc.statements import HeldShare, SignedRecord, Vote
-from tests.helpers.gateway import Failed, Stuck, cheating, live
+from tests.helpers.gateway import Failed, Stuck, cheating, started
 from tests.service.gateway.test_cheating import bad_offer, malformed_frost
 from tests.service.mpc_node.test_restored import brought, forged, merge
 
@@ -36,15 +36,8 @@ class Place:
         self.seconds += 1
         return self.seconds
 
-    def live(self, work):
-        """Run ``work(gateway, client)`` on it."""
-        return live(self.data, work)
-
-    def live_quietly(self, work):
-        """The same, but nobody merges anything at the start."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Activation, "_merge_restored", _nothing)
-            return self.live(work)
+    def started(self):
+        return started(self.data)
 
     def save(self, name, *parts):
         for part in parts or ("gateway", "operator", "institution"):
@@ -88,83 +81,59 @@ def epoch(share):
     return share.record.epoch
 
 
-async def generate(gateway, client):
-    return await client.generate("ed25519")
-
-
-async def recover(gateway, client):
-    return await client.recover("ed25519")
-
-
 # ---------------------------------------------------------------------- one MPC node
 
 
-def test_a_first_key_that_was_cut_off_is_not_dropped_on_the_word_of_one_that_has_forgotten(place):
-    async def nothing(gateway, client):
-        return client.token
-
-    place.live(nothing)
+async def test_a_first_key_that_was_cut_off_is_not_dropped_for_one_that_has_forgotten(place):
+    with place.started():
+        pass
     place.save("old")
-
-    async def cut(gateway, client):
-        """Both have voted, and nobody has heard of it."""
+    with place.started() as (gateway, client):  # both have voted, and nobody has heard of it
         _, share = await client.begin_generate("ed25519")
         for party in MPC_NODES:
             gateway.links[party].node._voting.vote(epoch(share).hex())
-        return share
-
-    share = place.live(cut)
     place.save("new")
     place.restore("old")
-
-    async def work(gateway, client):
+    with place.started() as (_, client):
         with pytest.raises(Failed, match="may have signed the contrary about these shares before"):
             await client.generate("ed25519")
         assert place.states()[INSTITUTION] == [(epoch(share), "voted", 0)]
-
-    place.live(work)
     place.restore("new")
-
-    async def again(gateway, client):
+    with place.started() as (_, client):
         await client.check_works(share)
-
-    place.live(again)
 
 
 # ---------------------------------------------------------------------- both
 
 
-def test_if_both_were_put_back_somebody_has_to_decide(place):
-    share = place.live(generate)
+async def test_if_both_were_put_back_somebody_has_to_decide(place):
+    with place.started() as (_, client):
+        share = await client.generate("ed25519")
     place.save("old")
     place.restore("old", "operator", "institution")
-
-    async def work(gateway, client):
+    with place.started() as (_, client):
         text = "the operator's store has been restored and so has the institution's: neither knows"
         assert await refused(client, share, text) == 424
         with pytest.raises(Failed, match="--other-restored-too"):
             await client.recover("ed25519")
-
-    place.live(work)
     place.restore("old", "operator", other_restored_too=True)
-
-    async def decided(gateway, client):
+    with place.started() as (_, client):
         await client.check_works(share)
         await client.check_works(await client.recover("ed25519"))
-
-    place.live(decided)
 
 
 # ---------------------------------------------------------------------- who brings what
 
 
-def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(place):
-    old = place.live(generate)
+async def test_what_has_been_replaced_is_shown_by_both_votes_and_nothing_less(place, monkeypatch):
+    with place.started() as (_, client):
+        old = await client.generate("ed25519")
     place.save("old")
-    new = place.live(recover)
+    with place.started() as (_, client):
+        new = await client.recover("ed25519")
     place.restore("old")
-
-    async def work(gateway, client):
+    monkeypatch.setattr(Activation, "_merge_restored", _nothing)  # nobody does at the start
+    with place.started() as (gateway, client):
         user_id = await client.user_id()
         other = gateway.links[INSTITUTION].node
         true = brought(gateway, user_id)
@@ -196,14 +165,12 @@ def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(pl
         assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]
         assert place.states()[INSTITUTION] == [(epoch(new), "active", 0)]
 
-    place.live_quietly(work)
-
 
 # ---------------------------------------------------------------------- what the other is told
 
 
 @pytest.mark.parametrize(("curve", "forwarding"), [("ed25519", "store"), ("secp256k1", "stream")])
-async def test_an_abort_is_heard_of_at_the_other_before_the_client_hears(
+async def test_the_other_hears_of_an_abort_before_the_client(
     gateway, client, share, curve, forwarding
 ):
     tamper = {"ed25519": malformed_frost, "secp256k1": bad_offer}[curve]
@@ -214,10 +181,9 @@ async def test_an_abort_is_heard_of_at_the_other_before_the_client_hears(
     assert operator.find(epoch(share).hex()).suspended
 
 
-def test_what_could_not_be_told_is_told_later(place, monkeypatch):
+async def test_what_could_not_be_told_is_told_later(place, monkeypatch):
     monkeypatch.setattr(attestations, "FIRST_RETRY_S", 0.01)
-
-    async def work(gateway, client):
+    with place.started() as (gateway, client):
         share = await client.generate("ed25519")
         store = gateway.links[INSTITUTION].node.store
 
@@ -232,12 +198,6 @@ def test_what_could_not_be_told_is_told_later(place, monkeypatch):
             while not told():
                 await asyncio.sleep(0.01)
         store._database._writer.execute("UPDATE shares SET suspended_there = 0")
-        return share
-
-    share = place.live(work)
-
-    async def started(gateway, client):
+    with place.started() as (gateway, _):
         store = gateway.links[INSTITUTION].node.store
-        assert store.find(epoch(share).hex()).suspended_there == 1
-
-    place.live(started)
+        assert told()

@@ -276,9 +276,10 @@ def test_the_length_of_targets(server):
     assert said == "The target has more than 8000 bytes"
 
 
-@pytest.mark.parametrize(
-    "beginning", [b"GET /", b"GET / HTTP/1.1\r\nX", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n"]
-)
+BEGINNINGS = [b"GET /", b"GET / HTTP/1.1\r\nX", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n"]
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
 def test_headers_without_an_end(server, beginning):
     """The client is told, although it goes on sending; all the while others are served."""
     connection = server.connect().send(beginning)

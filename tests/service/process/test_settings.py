@@ -1,7 +1,11 @@
-"""Kinds of settings: what their texts may be, at their bounds and one beyond."""
+"""Settings of a process, and how long it lives."""
+
+import os
+import subprocess
 
 import pytest
 
+from mpcsim.service.process.process_lifetime import program_ending_with_parent
 from mpcsim.service.process.settings import on_off, seconds, whole_number
 
 TEXTS = [
@@ -17,3 +21,13 @@ def test_what_a_text_may_be(kind, taken, refused):
     for text in refused:
         with pytest.raises(ValueError):
             kind.parse(text)
+
+
+def test_what_starts_a_program_says_nothing_of_its_own():
+    command = program_ending_with_parent(("true",), 0, 1 << 30)
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stderr.read() == b""
+        assert process.wait() == 0

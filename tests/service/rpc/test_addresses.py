@@ -84,11 +84,11 @@ def test_a_solana_address_is_the_key(key):
 GOOD = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}
 
 
+LENGTHS = [lambda k: k[:-1], lambda k: k + b"\x00", lambda k: b"", lambda k: b"\x04" + bytes(64)]
+
+
 @pytest.mark.parametrize("curve_name", CURVES)
-@pytest.mark.parametrize(
-    "change",
-    [lambda k: k[:-1], lambda k: k + b"\x00", lambda k: b"", lambda k: b"\x04" + bytes(64)],
-)
+@pytest.mark.parametrize("change", LENGTHS)
 def test_a_key_of_another_length_is_refused(curve_name, change):
     with pytest.raises(InvalidEncoding, match="bytes"):
         addresses(curve_name, change(GOOD[curve_name]))

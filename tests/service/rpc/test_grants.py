@@ -5,18 +5,9 @@ import pytest
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.rpc import grants
-from mpcsim.service.rpc.grants import (
-    GrantIssuer,
-    GrantReader,
-    GrantRefused,
-    Keyring,
-    LinkKeys,
-    Scope,
-    StaleGrant,
-)
 
 KEY, BOOT = bytes(range(32)), b"b" * 16
-SCOPE = Scope("sign", "alice", b"k" * 32, b"s" * 32, b"pay 5 to bob")
+SCOPE = grants.Scope("sign", "alice", b"k" * 32, b"s" * 32, b"pay 5 to bob")
 
 
 class Ends:
@@ -24,13 +15,17 @@ class Ends:
 
     def __init__(self, party=OPERATOR, key=KEY):
         self.now = 1_800_000_000.0
-        self.issuer = GrantIssuer(party, Keyring(LinkKeys(key)), SeededRng(1), lambda: self.now)
-        self.reader = GrantReader(OPERATOR, Keyring(LinkKeys(KEY)), BOOT, lambda: self.now)
+        self.issuer = grants.GrantIssuer(
+            party, grants.Keyring(grants.LinkKeys(key)), SeededRng(1), lambda: self.now
+        )
+        self.reader = grants.GrantReader(
+            OPERATOR, grants.Keyring(grants.LinkKeys(KEY)), BOOT, lambda: self.now
+        )
 
     def issue(self, scope=SCOPE, boot=BOOT):
         return self.issuer.issue(scope, boot)
 
-    def refused(self, data, text, kind=GrantRefused):
+    def refused(self, data, text, kind=grants.GrantRefused):
         with pytest.raises(kind, match=text) as refused:
             self.reader.read(data)
         assert type(refused.value) is kind
@@ -44,10 +39,10 @@ def ends():
 
 SCOPES = [
     SCOPE,
-    Scope("standing"),
-    Scope("close", "alice", None, b"s" * 32),
-    Scope("sign", message=b""),
-    Scope("sign", message=b"", path=(0, 7)),
+    grants.Scope("standing"),
+    grants.Scope("close", "alice", None, b"s" * 32),
+    grants.Scope("sign", message=b""),
+    grants.Scope("sign", message=b"", path=(0, 7)),
 ]
 
 
@@ -77,7 +72,7 @@ OTHER_SCOPES = [
 def test_a_grant_is_for_nothing_else(ends, what, other):
     for granted, asked in [(SCOPE, SCOPE._replace(**other)), (SCOPE._replace(**other), SCOPE)]:
         grant = ends.reader.read(ends.issue(granted))
-        with pytest.raises(GrantRefused, match=f"^the grant is for another {what}$"):
+        with pytest.raises(grants.GrantRefused, match=f"^the grant is for another {what}$"):
             grant.check(asked)
 
 
@@ -127,7 +122,7 @@ def test_clocks_may_differ_by_less_than_a_minute(ends):
 
 
 def test_a_grant_from_before_a_start_is_told_from_others(ends):
-    ends.refused(ends.issue(boot=b"B" * 16), "before this MPC node's last start", StaleGrant)
+    ends.refused(ends.issue(boot=b"B" * 16), "before this MPC node's last start", grants.StaleGrant)
 
 
 def test_a_grant_is_good_at_one_mpc_node():
@@ -153,7 +148,7 @@ def test_what_is_no_grant_though_the_key_is_right(ends):
 
 
 def test_a_key_that_is_changed():
-    old, new = LinkKeys(KEY), LinkKeys(bytes([7]) * 32)
+    old, new = grants.LinkKeys(KEY), grants.LinkKeys(bytes([7]) * 32)
     now, at_gateway, at_node = [1000.0], [old], [old]
     looked = []
 
@@ -166,37 +161,39 @@ def test_a_key_that_is_changed():
             changed, known = file[0] is not known, file[0]
             return known if changed else None
 
-        return Keyring(known, reread)
+        return grants.Keyring(known, reread)
 
-    issuer = GrantIssuer(OPERATOR, ring(at_gateway), SeededRng(1), lambda: now[0])
-    reader = GrantReader(OPERATOR, ring(at_node), BOOT, lambda: now[0])
+    issuer = grants.GrantIssuer(OPERATOR, ring(at_gateway), SeededRng(1), lambda: now[0])
+    reader = grants.GrantReader(OPERATOR, ring(at_node), BOOT, lambda: now[0])
 
     def grant():
-        return issuer.issue(Scope("sign"), BOOT)
+        return issuer.issue(grants.Scope("sign"), BOOT)
 
     reader.read(grant())
     early, looked[:] = grant(), []
-    at_node[0] = LinkKeys(KEY, new.key)
+    at_node[0] = grants.LinkKeys(KEY, new.key)
     at_gateway[0] = new
     reader.read(grant())
     assert not looked  # nobody looks all the time
     now[0] += 1
     of_new = grant()
     assert looked == [at_gateway]
-    at_node[0] = LinkKeys(new.key, KEY, until=1050.0)
+    at_node[0] = grants.LinkKeys(new.key, KEY, until=1050.0)
     reader.read(of_new)
     now[0] += 0.5
     reader.read(early)
-    newest = GrantIssuer(OPERATOR, Keyring(LinkKeys(bytes(32))), SeededRng(2), lambda: now[0])
+    newest = grants.GrantIssuer(
+        OPERATOR, grants.Keyring(grants.LinkKeys(bytes(32))), SeededRng(2), lambda: now[0]
+    )
     looked.clear()
-    with pytest.raises(GrantRefused, match="not the gateway's"):
-        reader.read(newest.issue(Scope("sign"), BOOT))
-    at_node[0] = LinkKeys(bytes(32), new.key, until=1050.0)
-    reader.read(newest.issue(Scope("sign"), BOOT))
+    with pytest.raises(grants.GrantRefused, match="not the gateway's"):
+        reader.read(newest.issue(grants.Scope("sign"), BOOT))
+    at_node[0] = grants.LinkKeys(bytes(32), new.key, until=1050.0)
+    reader.read(newest.issue(grants.Scope("sign"), BOOT))
     assert looked == [at_node] * 2  # at once, since a grant was not good
     reader.read(grant())
     now[0] = 1050.0
-    with pytest.raises(GrantRefused, match="not the gateway's"):
+    with pytest.raises(grants.GrantRefused, match="not the gateway's"):
         reader.read(grant())
     now[0] = 0.0  # a clock that is put back does not keep anybody from looking
     at_node[0] = new

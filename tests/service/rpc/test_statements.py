@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.rpc import statements
+from mpcsim.service.rpc import statements, suspension_notices
+from mpcsim.service.rpc.wire import AbortedSession
 
 KEY_25519 = keys("ed25519")[1].public_key.encode()
 IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}
@@ -101,3 +103,22 @@ def test_a_record_is_of_the_identities_that_it_names(party):
     for identities in ({**PUBLIC, party: bytes(32)}, {}):
         with pytest.raises(statements.RecordError, match="than the one known"):
             signed(replace(RECORD, identities=identities)).check(PUBLIC)
+
+
+# ---------------------------------------------------------------------- notices
+
+
+def test_a_notice_opens_for_what_it_was_sealed_for():
+    at, secret = AbortedSession("alice", b"E" * 32, b"S" * 32), bytes(32)
+    notice = suspension_notices.seal_notice(secret, at, OPERATOR, INSTITUTION, SeededRng("notice"))
+    assert suspension_notices.open_notice(secret, at, OPERATOR, notice) == INSTITUTION
+    for wrong in (
+        (bytes(31) + b"1", at, OPERATOR, notice),
+        (secret, replace(at, user_id="bob"), OPERATOR, notice),
+        (secret, replace(at, key_id=b"F" * 32), OPERATOR, notice),
+        (secret, replace(at, session_id=b"T" * 32), OPERATOR, notice),
+        (secret, at, INSTITUTION, notice),
+        (secret, at, OPERATOR, notice[:-1]),
+        (secret, at, OPERATOR, b""),
+    ):
+        assert suspension_notices.open_notice(*wrong) is None

@@ -1,9 +1,6 @@
 """How bytes get to another service: over sockets that break, stall and say anything; in process."""
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -21,9 +18,6 @@ LOOPBACK = "127.0.0.1"
 
 
 # ---------------------------------------------------------------------- sockets
-
-
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Server:

@@ -84,7 +84,11 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize("result", [None, 5, "zz", "0xzz", [], {}, {"baseFeePerGas": []}, True])
+ODD = [None, 5, "zz", "0xzz", [], {}, {"baseFeePerGas": []}, True, "-0x1", "0x1" + "0" * 64]
+ODD.append({"baseFeePerGas": ["0x1" + "0" * 24], "timestamp": "0x1" + "0" * 10})
+
+
+@pytest.mark.parametrize("result", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("ask", NONSENSE)
 def test_an_answer_that_makes_no_sense_is_none(result, ask):
     with pytest.raises(ChainUnavailable, match=r"answered eth_\w+ with something else"):
@@ -176,8 +180,7 @@ def test_a_call_that_fails_in_its_block_is_failed_with_the_reason(over_rpc, owne
     on.fund(account)
     on.mint(account, 10)
     transfer = contracts.token().abi.call("transfer", friend, 10)
-    first = on.run(owner, to=friend, value=1)
-    assert first.receipt["status"] == "included"
+    assert on.run(owner, to=friend, value=1).receipt["status"] == "included"
     on = request.getfixturevalue("by_hand")
     flow = on.client.begin(owner.address, to=on.token, data=transfer)
     send(on, flow, owner)

@@ -493,8 +493,7 @@ def test_sealing_refuses(changes, reason):
 def test_reprs_and_errors_show_no_secret():
     encrypted, store = made()
     reply = vault.ReplyKey(SystemRng())
-    key = unlocked(store)
-    assert repr(key) == "VaultKey(<redacted>)"
+    assert repr(unlocked(store)) == "VaultKey(<redacted>)"
     assert repr(store) == f"SecretStore<ed25519, key {KEY_ID}, sealed>"  # no authentication keys
     assert repr(reply) == f"ReplyKey(public={reply.public.hex()})"
     with pytest.raises(vault.WrongKey) as caught:
