@@ -26,6 +26,9 @@ CELL_TIMEOUT_S = 120
 FIGURE = '<img alt="figure"'
 """Beginning of a figure as HTML."""
 
+_SVG = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
+_PATH = re.compile(r'\bd="[^"]+"')
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,16}\b(?=>)")
 
 
@@ -62,11 +65,24 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             # Without its state, which is not kept, a widget is an error; its picture remains.
             data = output.get("data", {})
             data.pop("application/vnd.jupyter.widget-view+json", None)
+            if "text/html" in data:
+                data["text/html"] = with_short_paths(data["text/html"])
             if "image/png" in data:
                 data["image/png"] = with_palette(data["image/png"])
                 if FIGURE in data.get("text/html", ""):
                     del data["text/html"]  # the same figure, as a larger SVG
     return notebook
+
+
+def with_short_paths(html: str) -> str:
+    """Return HTML whose SVG pictures have paths with a tenth of a point, no more."""
+
+    def shortened(found: re.Match[str]) -> str:
+        svg = base64.b64decode(found[1]).decode()
+        svg = _PATH.sub(lambda d: _NUMBER.sub(lambda n: f"{float(n[0]):.1f}", d[0]), svg)
+        return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+    return _SVG.sub(shortened, html)
 
 
 def with_palette(png: str) -> str:
