@@ -18,6 +18,7 @@ names the sender.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,13 @@ class MpcError(Exception):
 
 class UsageError(MpcError, ValueError):
     """The caller used the API wrongly; nothing was sent and nothing was lost."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the line that IPython shows in place of a traceback; ``%debug`` has the rest."""
+        frames = traceback.extract_tb(self.__traceback__)
+        cell = next((frame.lineno for frame in frames if frame.name == "<module>"), None)
+        where = "" if cell is None else f" (line {cell} of the cell)"
+        return [f"{type(self).__name__}: {self}{where}"]
 
 
 class ContractError(UsageError):

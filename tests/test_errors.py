@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpcsim.errors import Aborted, Consequence, InRound, OnReceipt, Reason
+from mpcsim.errors import Aborted, Consequence, InRound, OnReceipt, Reason, UsageError
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,12 @@ def test_text(aborted: Aborted, text: str) -> None:
 
 def test_consequences_in_a_few_words() -> None:
     assert [each.label for each in Consequence] == ["retry", "ban", "ban and discard OT"]
+
+
+def test_a_usage_error_is_one_line_in_a_notebook() -> None:
+    """IPython asks the exception itself how it is shown."""
+    with pytest.raises(UsageError) as caught:
+        exec(compile("\n\nraise UsageError('seed: expected int')", "cell", "exec"), globals())
+    caught.value.__traceback__ = caught.tb.tb_next  # without this test's own frame
+    shown = ["UsageError: seed: expected int (line 3 of the cell)"]
+    assert caught.value._render_traceback_() == shown

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 STATIC: Final = Path(__file__).parent / "static"
+PICTURES: Final = Path(__file__).parents[1] / "pictures.js"
+"""Script of both widgets that saves what they show as SVG or PNG."""
 FILES: Final = (
     "basics.js",
     "plan.js",
@@ -32,8 +34,8 @@ _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const) )",
 def script() -> str:
     """Return the module that draws an explorer; its default export is a widget's."""
     return "\n".join(
-        _EXPORT.sub("", _IMPORT.sub("", (STATIC / name).read_text(encoding="utf-8")))
-        for name in FILES
+        _EXPORT.sub("", _IMPORT.sub("", path.read_text(encoding="utf-8")))
+        for path in (PICTURES, *(STATIC / name for name in FILES))
     )
 
 

@@ -1,6 +1,6 @@
 """Panel as a widget: sends the view to the browser, and carries out its commands.
 
-The drawing is in ``static/panel.js``.
+The drawing is in ``static/panel.js``; ``mpcsim/lab/pictures.js`` saves it as a picture.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ STATIC = Path(__file__).parent / "static"
 class WhatIfWidget(anywidget.AnyWidget):
     """Widget that shows a comparison in a notebook."""
 
-    _esm = STATIC / "panel.js"
+    _esm = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in (STATIC.parents[1] / "pictures.js", STATIC / "panel.js")
+    )
     _css = STATIC / "panel.css"
 
     view = traitlets.Dict().tag(sync=True)

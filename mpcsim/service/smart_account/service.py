@@ -369,7 +369,7 @@ class SmartAccountService:
                 return
             reason = receipts.call_failure(entry_point, outcome.events)
             if reason is not None:
-                raise Refused(f"call_data: the call reverts: {reason}")
+                raise gas.call_reverts(self.chain, operation, reason)
 
         # Whatever the base fee becomes, the transaction pays no more a unit of gas than it is paid.
         paid = operation.max_fee_per_gas, operation.max_priority_fee_per_gas

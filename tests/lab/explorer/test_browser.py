@@ -289,12 +289,11 @@ def test_a_click_on_a_message_brings_its_panel_into_view(chrome, wallet, tmp_pat
 @pytest.mark.soak
 @pytest.mark.parametrize("width", [1024, 600])
 def test_an_edit_goes_to_where_it_was_caught(chrome, wallet, tmp_path, width):
-    """Respond of 3 needs one more round trip than that of 1, whose Offer took another connection:
-    what 3 says in answer comes before it, as the eighth step."""
+    """The step shown is the one at which the check failed, and the check is in view."""
     with window(chrome, width, 700):
         page = Page(chrome, Explorer.live(wallet, "sign", signers=(1, 3)), tmp_path)
         alter(page, "3>1 Respond", "R_i", "+ G")
-        assert text(page, ".mx-counter").startswith("step 9 of 10")
+        assert text(page, ".mx-counter").startswith("step 7 of 9")
         assert "aborted in round 4 (share)" in text(page, ".mx-now")
         assert "R_j opens the commitment of round 1" in text(page, ".mx-check.failed")
         assert in_view(page, ".mx-check.failed")
@@ -303,7 +302,7 @@ def test_an_edit_goes_to_where_it_was_caught(chrome, wallet, tmp_path, width):
         # The way back stays where it is.
         page.run("[...document.querySelectorAll('.mx-altered button')].at(-1).click()")
         page.answer()
-        assert text(page, ".mx-counter").startswith("step 9 of 10")
+        assert text(page, ".mx-counter").startswith("step 7 of 10")
         assert page.errors() == []
 
 
@@ -502,13 +501,13 @@ def test_a_saved_session_opens_without_python(chrome, explorer, tmp_path):
     page.until(path.exists)
     chrome.get(path.as_uri())
     page.until(lambda: page.all(".mx-message"))
-    assert text(page, ".mx-counter").startswith("step 3 of 10")
+    assert text(page, ".mx-counter").startswith("step 3 of 9")
     assert "editing and links are off" in text(page, ".mx-title")
     assert "party 3 to party 1: Respond.R_i: + G" in text(page, ".mx-altered")
     assert not page.all(".mx-save, .warning")
     focus(page)
     page.press(Keys.END)
-    assert text(page, ".mx-counter").startswith("step 10 of 10")
+    assert text(page, ".mx-counter").startswith("step 9 of 9")
     page.click(".mx-abort button")
     assert "aborted in round 4 (share)" in text(page, ".mx-now")
     assert "R_j opens the commitment of round 1" in text(page, ".mx-check.failed")
@@ -540,3 +539,45 @@ def test_malicious_names_are_shown_as_they_are(chrome, tmp_path):
     page.click("[data-tab=timing]")
     assert "onerror=window.pwned=1" in text(page, ".mx-linkset")
     assert page.run("return window.pwned") is None
+
+
+SAVED = "window.saved = null; URL.createObjectURL = (blob) => { window.saved = blob; return '#'; }"
+
+
+@pytest.mark.soak
+def test_enter_applies_a_number_and_says_beside_it_what_is_wrong(page):
+    """Enter is the widget's own key: JupyterLab keeps the browser's change event from it."""
+    page.click("[data-tab=timing]")
+    page.run(
+        "document.querySelector('.mx').addEventListener('change', (e) => e.stopPropagation(), true)"
+    )
+    box = page.find(".mx-typed[data-what=one_way_ms]")
+    for typed, said in (("-5", "at least 0"), ("abc", "'abc' is not a number")):
+        box.clear()
+        box.send_keys(typed, Keys.ENTER)
+        page.until(lambda: page.run("return window.commands.length"))
+        page.answer()
+        beside = page.find(".mx-number-cell .mx-beside")
+        assert said in beside.text
+        assert box.get_attribute("aria-invalid") == "true"
+    box.clear()
+    box.send_keys("7", Keys.ENTER)
+    page.answer()
+    assert not page.all(".mx-beside")
+    assert page.explorer.network.links[0].latency.mean_ms == pytest.approx(7)
+
+
+@pytest.mark.soak
+def test_the_diagram_is_saved_as_a_picture(page):
+    page.run(SAVED)
+    page.click("[data-save=svg]")
+    page.run("window.saved.text().then((text) => { window.picture = text; })")
+    picture = page.until(lambda: page.run("return window.picture"))
+    assert picture.startswith("<svg")
+    assert "Commit" in picture
+    assert "var(" not in picture
+    page.run(SAVED)
+    page.click("[data-save=png]")
+    assert page.until(lambda: page.run("return window.saved && window.saved.type")) == "image/png"
+    assert page.run("return window.saved.size") > 10_000
+    assert page.errors() == []

@@ -6,7 +6,7 @@ from typing import Any
 from selenium import webdriver
 
 from mpcsim.lab.what_if import WhatIf
-from mpcsim.lab.what_if.widget import STATIC
+from mpcsim.lab.what_if.widget import STATIC, WhatIfWidget
 from tests.lab.explorer import page
 
 TRAITS = ("view", "problem", "answered")
@@ -21,7 +21,7 @@ class Page(page.Page):
         self.chrome = chrome
         self.panel = panel
         self._told = self._state()
-        files = [(STATIC / name).read_text(encoding="utf-8") for name in ("panel.css", "panel.js")]
+        files = [(STATIC / "panel.css").read_text(encoding="utf-8"), str(WhatIfWidget._esm)]
         self.open(folder / "page.html", *files, dark=dark)
 
     def answer(self) -> int:

@@ -116,7 +116,7 @@ def test_what_cannot_be_goes_back(page):
 def test_by_keyboard_alone(page):
     focus(page)
     order = []
-    for _ in range(6):
+    for _ in range(8):
         page.press(Keys.TAB)
         order.append(
             page.run(
@@ -126,7 +126,8 @@ def test_by_keyboard_alone(page):
             )
         )
     assert [label for label, _ in order] == [
-        "Copy A to B", "Swap A and B", "caller, A", "caller, B", "gateway, A", "gateway, B"
+        "Copy A to B", "Swap A and B", "SVG", "PNG",
+        "caller, A", "caller, B", "gateway, A", "gateway, B",
     ]  # fmt: skip
     assert {outline for _, outline in order} == {"solid"}
     back = ActionChains(page.chrome).key_down(Keys.SHIFT).send_keys(Keys.TAB, Keys.TAB)

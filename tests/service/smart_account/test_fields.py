@@ -46,6 +46,15 @@ def test_gas_values_end_where_the_entry_points_do(name):
         fields.FIELDS[name].parse(name, 1 << 120)
 
 
+def test_both_spellings_are_read_and_no_field_twice():
+    read = fields.parse_fields({"callGasLimit": "5", "nonce": 1}, ("nonce", "call_gas_limit"))
+    assert read == {"nonce": 1, "call_gas_limit": 5}
+    with pytest.raises(BadRequest, match="call_data: there in both"):
+        fields.parse_fields({"callData": "0x", "call_data": "0x"}, ("call_data",))
+    for signature in ("0x1b", "1b"):  # the REST node's has no 0x
+        assert fields.FIELDS["signature"].parse("signature", signature) == b"\x1b"
+
+
 NO_ADDRESSES = [
     *(None, 1, "", "0x", "0x12", ADDRESS[2:], ADDRESS[:-1], ADDRESS + "00", ADDRESS + "0"),
     *("0x" + "g" * 40, ADDRESS.replace("aA", "Aa"), ADDRESS.replace("0x", "0X"), b"\0" * 20),

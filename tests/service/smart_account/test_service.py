@@ -263,7 +263,9 @@ def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
     on.fund(account)
     flow = on.until_send(owner, to=on.stranger(), value=ETHER)
     before = on.state(account)
-    with pytest.raises(clients.RequestRefused, match="call_data: the call reverts"):
+    with pytest.raises(
+        clients.RequestRefused, match=r"call_data: the call reverts.*balance is \d+ wei"
+    ):
         on.client.run(flow, owner.sign)
     assert on.state(account) == before
 

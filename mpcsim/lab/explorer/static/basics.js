@@ -34,6 +34,33 @@ export function replaceContent(node, ...children) {
   return fillNode(node, {}, children);
 }
 
+/** Mark an input as refused, and say beside it why; an empty text takes both back. */
+export function markField(input, problem) {
+  if (!input) return;
+  const cell = input.parentElement;
+  cell.querySelector(".mx-beside")?.remove();
+  if (!problem) {
+    input.removeAttribute("aria-invalid");
+    return;
+  }
+  input.setAttribute("aria-invalid", "true");
+  cell.append(element("div", { class: "mx-beside mx-bad mx-small" }, problem));
+}
+
+/** Apply an input at Enter, too: inside JupyterLab the browser's own change event is not sent. */
+export function applyAtEnter(input, apply) {
+  let applied = null;
+  input.addEventListener("input", () => { applied = null; });
+  input.addEventListener("change", () => { if (input.value !== applied) apply(); });
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    event.stopPropagation();
+    applied = input.value;
+    apply();
+  });
+}
+
 export function lockIcon() {
   return svgElement("svg", { class: "mx-lock", viewBox: "0 0 12 14", width: 10, height: 12,
     "aria-hidden": "true" },

@@ -78,9 +78,12 @@ export class Diagram {
     this.turned = 0;
   }
 
+  /** Whether the diagram is higher than its frame. */
+  get scrolls() { return this.frame.scrollHeight > this.frame.clientHeight + 1; }
+
   /** Scroll along the time axis by ``by`` screens; return false if all of it is visible. */
   pan(by) {
-    if (this.zoomed === 1) return false;
+    if (!this.scrolls) return false;
     this.frame.scrollTop += by * 0.8 * (this.frame.clientHeight - HEADS);
     return true;
   }
@@ -104,7 +107,7 @@ export class Diagram {
   /** Scroll to the present step's line. */
   follow() {
     const { frame, ui } = this;
-    if (this.zoomed === 1 || !ui.step) return;
+    if (!this.scrolls || !ui.step) return;
     const at = this.plans.y(ui.view.steps[ui.step - 1].at_ms) + HEADS;
     if (at < frame.scrollTop + HEADS || at > frame.scrollTop + frame.clientHeight - 20) {
       frame.scrollTop = at - frame.clientHeight / 2;
@@ -115,7 +118,7 @@ export class Diagram {
   reveal(key) {
     const { frame } = this;
     const box = this.chipOf(key)?.getBBox();
-    if (this.zoomed === 1 || !box) return;
+    if (!this.scrolls || !box) return;
     const at = box.y + HEADS;
     if (at < frame.scrollTop + HEADS || at + box.height > frame.scrollTop + frame.clientHeight) {
       frame.scrollTop = at - frame.clientHeight / 2;
@@ -146,7 +149,7 @@ export class Diagram {
     replaceContent(frame, this.heads(plan), picture);
     replaceContent(this.below, this.legend());
     if (this.zoomed === 1) this.drawnHeight = HEADS + picture.height.baseVal.value;
-    frame.style.maxHeight = this.zoomed === 1 ? "" : `min(${this.drawnHeight}px, 85vh)`;
+    frame.style.maxHeight = `min(${this.drawnHeight}px, max(300px, 62vh))`;  // head and foot fit, too
     frame.classList.toggle("zoomed", this.zoomed > 1);
     frame.scrollTop = scrollTop;
     this.markStep();

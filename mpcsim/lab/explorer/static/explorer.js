@@ -4,7 +4,7 @@
  * concatenates these files.
  */
 
-import { element, formatMs, isDark, replaceContent, scrollToNode } from "./basics.js";
+import { element, formatMs, isDark, markField, replaceContent, scrollToNode } from "./basics.js";
 import { Diagram } from "./diagram.js";
 import { KnowledgePanel } from "./knowledge.js";
 import { MessagePanel } from "./message.js";
@@ -162,7 +162,7 @@ class Explorer {
     const refused = Boolean(this.model.get("problem"));
     if (this.altering && !refused && this.aborts.length) this.goToAbort(this.aborts[0]);
     this.altering = false;
-    if (refused) this.typed?.setAttribute("aria-invalid", "true");
+    if (refused) markField(this.typed, this.model.get("problem"));
     else this.timing.redraw();  // normalise the text of the number
     for (const [key, next] of this.queued) {
       this.queued.delete(key);
@@ -346,14 +346,25 @@ class Explorer {
 
   /** Return the buttons that save the session, with secrets as an option if they are shown. */
   saveButtons() {
-    if (this.model.get("saved")) return null;
+    const pictures = ["svg", "png"].map((ending) => element("button", { type: "button",
+      class: "mx-button", title: `Save the diagram as ${ending.toUpperCase()}`,
+      "data-save": ending, onclick: () => this.savePicture(ending) }, ending.toUpperCase()));
+    if (this.model.get("saved")) return pictures;
     const button = (text, reveal) => element("button", { type: "button", class: "mx-button mx-save",
       title: "One file that opens in a browser, without Python",
       onclick: () => this.sendCommand({ do: "save", reveal }) }, text);
-    return this.view.revealed
+    return [pictures, this.view.revealed
       ? [button("Save as HTML, without secrets", false),
         button("Save as HTML, with SECRETS", true)]
-      : button("Save as HTML", false);
+      : button("Save as HTML", false)];
+  }
+
+  /** Save the diagram as a file: all of it, at the present zoom and step. */
+  savePicture(ending) {
+    const name = this.view.name.replaceAll(/\W+/g, "-");
+    const background = getComputedStyle(this.root).backgroundColor;
+    return downloadPicture(name, ending, [...this.diagram.frame.querySelectorAll(":scope > svg")],
+      background);
   }
 
   /** Return what the parties of a stalled run wait for. */
@@ -451,9 +462,7 @@ class Explorer {
 
 /** Offer a page as a download. */
 function downloadPage(name, page) {
-  const address = URL.createObjectURL(new Blob([page], { type: "text/html" }));
-  element("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  downloadBlob(name, new Blob([page], { type: "text/html" }));
 }
 
 function render({ model, el }) {

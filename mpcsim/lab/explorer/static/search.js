@@ -3,7 +3,7 @@
 import { element, scrollToNode } from "./basics.js";
 
 function allFields(fields) {
-  return fields.flatMap((field) => [field, ...flat(field.fields)]);
+  return fields.flatMap((field) => [field, ...allFields(field.fields)]);
 }
 
 export class Search {
@@ -85,7 +85,7 @@ export class Search {
           `party ${m.sender} to party ${m.receiver}`,
           `round ${m.round} ${names.get(m.round) ?? ""}`,
           m.fate, m.altered ? "altered" : "", detail.doc,
-          ...flat(detail.fields).map((f) => [f.path, f.name, f.type, f.doc, f.value].join(" ")),
+          ...allFields(detail.fields).map((f) => [f.path, f.name, f.type, f.doc, f.value].join(" ")),
           ...m.checks.map((c) => `${c.text} ${c.reason} ${c.detail}`)].join("\n") };
     });
     const steps = view.steps.map((step, at) => {

@@ -1,6 +1,6 @@
 /* Panel of times: inputs for links and seed, and the breakdown of the duration. */
 
-import { LOST_MS, element, formatMs, replaceContent } from "./basics.js";
+import { LOST_MS, applyAtEnter, element, formatMs, markField, replaceContent } from "./basics.js";
 
 const PART_NAMES = {
   compute: "compute", propagation: "propagation", transmission: "transmission",
@@ -46,8 +46,8 @@ class LinkNumber {
     const fixed = Boolean(ui.view.fixed_times);
     this.text = element("input", { type: "text", id, class: "mx-typed", inputmode: "decimal",
       autocomplete: "off", disabled: fixed, placeholder: "no limit", "data-what": what,
-      "aria-label": `${name} of ${this.where} in ${unit}`,
-      onchange: () => this.send(NUMBERS[what].sent(this.text.value.trim()), this.text) });
+      "aria-label": `${name} of ${this.where} in ${unit}` });
+    applyAtEnter(this.text, () => this.send(NUMBERS[what].sent(this.text.value.trim()), this.text));
     this.range = element("input", { type: "range", min: low, max: high(this.link.at_first[what]),
       step: "any", disabled: fixed, "data-what": what, "aria-label": `${name} of ${this.where}`,
       oninput: () => this.send(NUMBERS[what].offScale(Number(this.range.value))) });
@@ -81,7 +81,7 @@ class LinkNumber {
     const { unit, shown, onScale } = NUMBERS[this.what];
     const value = this.link.now[this.what];
     this.text.value = value === null ? "" : numberText(shown(value));
-    this.text.removeAttribute("aria-invalid");
+    markField(this.text, "");
     if (document.activeElement !== this.range) this.range.value = onScale(value);
     this.range.setAttribute("aria-valuetext", `${this.text.value || "no limit"} ${unit}`);
   }
@@ -112,7 +112,7 @@ export class TimingPanel {
 
   refreshSeed() {
     this.seed.value = this.ui.view.seed;
-    this.seed.removeAttribute("aria-invalid");
+    markField(this.seed, "");
   }
 
   /** Build the inputs; their values change later. */
@@ -125,8 +125,9 @@ export class TimingPanel {
       Object.keys(NUMBERS).map((what) => new LinkNumber(ui, at, what)));
     this.numbers = cells.flat();
     this.seed = element("input", { type: "text", id, class: "mx-typed", inputmode: "numeric",
-      autocomplete: "off", disabled: fixed,
-      onchange: () => ui.sendCommand({ do: "seed", value: this.seed.value.trim() }, this.seed) });
+      autocomplete: "off", disabled: fixed });
+    applyAtEnter(this.seed,
+      () => ui.sendCommand({ do: "seed", value: this.seed.value.trim() }, this.seed));
     this.seed.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       this.refreshSeed();

@@ -129,7 +129,10 @@ class Panel {
         this.status,
         element("div", { class: "wi-tools", role: "toolbar", "aria-label": "Sides" },
           button("Copy A to B", "C", () => this.sendCommand({ do: "copy" })),
-          button("Swap A and B", "S", () => this.sendCommand({ do: "swap" })))),
+          button("Swap A and B", "S", () => this.sendCommand({ do: "swap" })),
+          ["svg", "png"].map((ending) => element("button", { type: "button", class: "wi-button",
+            title: `Save both charts as ${ending.toUpperCase()}`, "data-save": ending,
+            onclick: () => this.savePicture(ending) }, ending.toUpperCase())))),
       this.problem,
       element("div", { class: "wi-body" }, this.figures,
         element("div", { class: "wi-left" }, this.controls),
@@ -213,10 +216,16 @@ class Panel {
     this.applyTheme();
   }
 
+  /** Save both charts as a file. */
+  savePicture(ending) {
+    const svgs = [this.tail, this.path].map((chart) => chart.querySelector("svg")).filter(Boolean);
+    return downloadPicture("what-if", ending, svgs, getComputedStyle(this.root).backgroundColor);
+  }
+
   close() {
     clearTimeout(this.patience);
     clearTimeout(this.working);
-    for (const { timer } of this.typing.refreshInputs()) clearTimeout(timer);
+    for (const { timer } of this.typing.values()) clearTimeout(timer);
     for (const [name, act] of Object.entries(this.handlers)) this.model.off(name, act);
     this.sizes.disconnect();
     this.themes.disconnect();

@@ -29,6 +29,8 @@ INSTALLED: Final = Path(sys.prefix) / "share" / "mpcsim" / "npm"
 
 PACKAGE: Final = "@account-abstraction/contracts"
 
+NO_REASON: Final = "reverted without a reason"
+"""Reason of a revert without data, as where an account pays more than it has."""
 _PANICS: Final = {
     0x01: "an assertion failed",
     0x11: "arithmetic overflow",
@@ -135,7 +137,7 @@ class Abi:
             case (name, args):
                 return f"{name}{args}"
             case _:
-                return f"reverted with 0x{data.hex()}" if data else "reverted without a reason"
+                return f"reverted with 0x{data.hex()}" if data else NO_REASON
 
 
 def _signature(item: Mapping[str, Any]) -> Signature:

@@ -82,6 +82,16 @@ def parse_bytes(name: str, value: object) -> bytes:
     return bytes.fromhex(value[2:])
 
 
+def parse_signature(name: str, value: object) -> bytes:
+    """Bytes as ``parse_bytes``, or without 0x, as the REST node answers a signature.
+
+    Raises:
+        BadRequest: they are not.
+    """
+    bare = isinstance(value, str) and not value.startswith("0x")
+    return parse_bytes(name, f"0x{value}" if bare else value)
+
+
 def parse_prefixed(name: str, value: object) -> bytes:
     """Parse nothing (``0x``), or an address followed by data.
 
@@ -151,10 +161,12 @@ FIELDS: Final[Mapping[str, Field]] = {
         Field("max_fee_per_gas", "uint256", _gas, _GAS_STEP),
         Field("max_priority_fee_per_gas", "uint256", _gas, _GAS_STEP),
         Field("paymaster_and_data", "bytes", parse_prefixed, (Endpoint.SPONSOR,), "0x"),
-        Field("signature", "bytes", parse_bytes, ()),
+        Field("signature", "bytes", parse_signature, ()),
     )
 }
 """Fields in the order of the EntryPoint's struct."""
+
+_BY_CAMEL: Final = {field.camel: field.name for field in FIELDS.values()}
 
 SIGNED: Final = tuple(name for name in FIELDS if name != "signature")
 """The fields that the userOpHash covers."""
@@ -179,6 +191,7 @@ def parse_fields(
     Raises:
         BadRequest: a field is missing, unknown or malformed; the message names it.
     """
+    body = in_snake_case(body)
     if unknown := sorted(body.keys() - {*required, *optional}):
         raise BadRequest(f"{unknown[0]}: unknown field")
     found: dict[str, Value] = {}
@@ -189,6 +202,22 @@ def parse_fields(
             found[name] = field.parse(name, value)
         elif name in body or name in required:
             raise BadRequest(f"{name}: {'null' if name in body else 'missing'}")
+    return found
+
+
+def in_snake_case(body: Mapping[str, object]) -> dict[str, object]:
+    """Return a request with the names of requests, where it has those of gas replies: so that a
+    reply may be sent on as it is.
+
+    Raises:
+        BadRequest: a field is there in both spellings.
+    """
+    found: dict[str, object] = {}
+    for key, value in body.items():
+        name = _BY_CAMEL.get(key, key)
+        if name in found:
+            raise BadRequest(f"{name}: there in both spellings")
+        found[name] = value
     return found
 
 

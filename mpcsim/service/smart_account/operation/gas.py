@@ -83,6 +83,14 @@ def simulate(
     raise NoContract(entry_point)
 
 
+def call_reverts(chain: Chain, operation: UserOperation, reason: str) -> Refused:
+    """Return the error for a call that reverts, with the account's balance if there is no reason:
+    as where it pays more than it has."""
+    if reason == contracts.NO_REASON:
+        reason += f"; the account's balance is {chain.balance(operation.sender)} wei"
+    return Refused(f"call_data: the call reverts: {reason}")
+
+
 def check_call(
     chain: Chain,
     entry_point: ChecksumAddress,
@@ -108,7 +116,7 @@ def check_call(
     )
     if not ran.target_success:
         reason = contracts.account().abi.reason(ran.target_result)
-        raise Refused(f"call_data: the call reverts: {reason}")
+        raise call_reverts(chain, operation, reason)
     return ran
 
 
