@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import stat
 import threading
 from contextlib import closing
@@ -28,7 +29,6 @@ from mpcsim.service.rpc.statements import Abort, SignedRecord
 from mpcsim.service.storage.database import StoreFailed, StoreProblem
 from mpcsim.service.storage.expiry import periodic_expiry
 from tests.helpers import gateway as service
-from tests.helpers.gateway import ask_node
 from tests.helpers.tiers import fast_few
 from tests.service.operations.test_grants import everything, seen
 
@@ -318,16 +318,6 @@ async def test_a_child_signs_and_after_a_recovery_as_well(gateway, client, ec_sh
     await client.sign(new, signer=signer, path=(0, 7))
 
 
-def refusals(share, client, gateway, user_id, path):
-    """What the node says of a path, and what the gateway passes on."""
-    link = gateway.links[OPERATOR]
-    request = client.proven(share, replace(client.begin_sign(share)[1], path=path))
-    with pytest.raises(Refused) as refused:
-        ask_node(link, "sign", user_id, request)
-    assert not link.node._sessions, "nothing has been begun"
-    return request, refused.value
-
-
 NOWHERE = [
     ("secp256k1", (0, HARDENED), 'step 2 ("2147483648") is hardened'),
     ("ed25519", (0,), "ed25519 keys have no chain code"),
@@ -337,10 +327,11 @@ NOWHERE = [
 @pytest.mark.parametrize(("curve", "path", "words"), NOWHERE)
 async def test_a_path_that_leads_nowhere(gateway, client, share, curve, path, words):
     """Whatever its caller has looked at."""
-    user_id = await client.user_id()
-    request, refused = refusals(share, client, gateway, user_id, path)
-    assert refused.status == 422
-    assert str(refused).startswith(f"Invalid path: {words}")
-    response = await client.post("sign", request)
-    assert (response.status_code, response.json()) == (422, {"error": str(refused)})
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    request = client.proven(share, replace(client.begin_sign(share)[1], path=path))
+    with pytest.raises(Refused, match=f"^Invalid path: {re.escape(words)}") as refused:
+        service.ask_node(link, "sign", user_id, request)
+    assert not link.node._sessions, "nothing has been begun"
+    assert refused.value.status == 422
+    assert await service.refusal(client.ask("sign", request)) == (422, str(refused.value))
     await client.check_works(share)
