@@ -1,6 +1,5 @@
 """An MPC node by itself: what it believes, whoever asks, and what its store survives."""
 
-import asyncio
 import os
 import re
 import stat
@@ -126,36 +125,33 @@ async def test_what_is_replaced_is_let_go_though_the_disk_keeps_it(gateway, clie
     await client.check_works(begun[1])
 
 
-def test_a_node_is_swept_by_time(tmp_path):
+async def test_a_node_is_swept_by_time(tmp_path):
     """It cannot be told that a session is off, and is not asked for anything any more."""
 
-    async def work():
-        now = [0.0]
-        with closing(service.open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
-            await service.Client.of(gateway).begin_generate("ed25519")
-            threads = {thread.name for thread in threading.enumerate()}
-            assert threads >= {f"sweeping {who}" for who in ("gateway", "operator", "institution")}
-            node, swept = gateway.links[OPERATOR].node, threading.Semaphore(0)
-            original = node.sweep
-            node.sweep = lambda: (original(), swept.release())
+    now = [0.0]
+    with closing(service.open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
+        await service.Client.of(gateway).begin_generate("ed25519")
+        threads = {thread.name for thread in threading.enumerate()}
+        assert threads >= {f"sweeping {who}" for who in ("gateway", "operator", "institution")}
+        node, swept = gateway.links[OPERATOR].node, threading.Semaphore(0)
+        original = node.sweep
+        node.sweep = lambda: (original(), swept.release())
 
-            def holds_at(seconds):
-                """How many shares are left after a sweep that begins then."""
-                now[0] = seconds
-                while swept.acquire(blocking=False):
-                    pass
-                for _ in range(2):  # the first may have begun before
-                    assert swept.acquire(timeout=60)
-                return len(node.store.share_inventory("", 9))
+        def holds_at(seconds):
+            """How many shares are left after a sweep that begins then."""
+            now[0] = seconds
+            while swept.acquire(blocking=False):
+                pass
+            for _ in range(2):  # the first may have begun before
+                assert swept.acquire(timeout=60)
+            return len(node.store.share_inventory("", 9))
 
-            with periodic_expiry("operator", node.sweep, 0.001):
-                assert holds_at(59) == 1
-                assert holds_at(61) == 0
-            assert len(gateway.links[INSTITUTION].node.store.share_inventory("", 9)) == 1
-        with closing(open_gateway(tmp_path)) as gateway:
-            assert not any(service.shares_of(gateway).values())
-
-    asyncio.run(work())
+        with periodic_expiry("operator", node.sweep, 0.001):
+            assert holds_at(59) == 1
+            assert holds_at(61) == 0
+        assert len(gateway.links[INSTITUTION].node.store.share_inventory("", 9)) == 1
+    with closing(open_gateway(tmp_path)) as gateway:
+        assert not any(service.shares_of(gateway).values())
 
 
 @pytest.mark.parametrize("seed", fast_few(range(4), 1))

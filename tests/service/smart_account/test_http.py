@@ -65,22 +65,19 @@ def test_a_whole_operation_over_http(embedded, http, owner):
 
 
 @pytest.mark.parametrize("awaits", [False, True])
-def test_a_whole_operation_with_awaits(embedded, owner, awaits):
+async def test_a_whole_operation_with_awaits(embedded, owner, awaits):
     async def sign(message_hash):
         await asyncio.sleep(0)
         return owner.sign(message_hash)
 
-    async def main():
-        options = {"base_url": "http://gateway", "headers": TOKEN}
-        transport = httpx.ASGITransport(app(embedded.service))
-        async with httpx.AsyncClient(transport=transport, **options) as http:
-            client = clients.AsyncSmartAccountClient(clients.AsyncHttpTransport(http))
-            flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
-            await client.run(flow, sign if awaits else owner.sign)
-            assert await client.step(flow, sign) is None
-            return flow
-
-    assert asyncio.run(main()).receipt["status"] == "included"
+    options = {"base_url": "http://gateway", "headers": TOKEN}
+    transport = httpx.ASGITransport(app(embedded.service))
+    async with httpx.AsyncClient(transport=transport, **options) as http:
+        client = clients.AsyncSmartAccountClient(clients.AsyncHttpTransport(http))
+        flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
+        await client.run(flow, sign if awaits else owner.sign)
+        assert await client.step(flow, sign) is None
+    assert flow.receipt["status"] == "included"
 
 
 @pytest.mark.parametrize("endpoint", Endpoint)
