@@ -19,20 +19,23 @@ export PYTHONDONTWRITEBYTECODE =
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make up         start everything: both MPC nodes, gateway, REST node, JupyterLab"
-	@echo "make serve      the same without JupyterLab (SERVE_ARGS=--network=seoul,..., see mpcsim serve -h)"
-	@echo "make install    build $(VENV) from requirements.lock (PYTHON=... picks the interpreter)"
-	@echo "make test       run the fast tests (3 minutes on two cores)"
-	@echo "make affected   run those that a change since SINCE=main may break"
-	@echo "make soak       run the deep tests (AREA=gateway,... SOAK_MINUTES=20 SOAK_SEED=...)"
-	@echo "make check      ruff check, ruff format --check, mypy"
-	@echo "make bench      run the benchmark and write bench.json (BENCH_ARGS=...)"
-	@echo "make notebooks  execute the notebooks in place (NOTEBOOKS=... picks some)"
-	@echo "make figures    draw every figure onto one page, build/figures/index.html"
-	@echo "make docs       build the documentation's site in build/docs"
-	@echo "make images     build the container images of node and gateway"
-	@echo "make lock       resolve requirements.lock and its kin anew"
-	@echo "make clean      remove $(VENV), caches and results"
+	@echo "Use it"
+	@echo "  make up         start everything: both MPC nodes, gateway, REST node, JupyterLab"
+	@echo "  make serve      the same without JupyterLab (SERVE_ARGS=--network=seoul,..., see mpcsim serve -h)"
+	@echo "  make bench      measure this machine and write bench.json (BENCH_ARGS=...)"
+	@echo "  make install    build $(VENV) from requirements.lock (PYTHON=... picks the interpreter)"
+	@echo "Check it"
+	@echo "  make test       run the fast tests (3 minutes on two cores)"
+	@echo "  make affected   run those that a change since SINCE=main may break"
+	@echo "  make check      ruff check, ruff format --check, mypy"
+	@echo "  make soak       run the deep tests (AREA=gateway,... SOAK_MINUTES=20 SOAK_SEED=...)"
+	@echo "Build from it"
+	@echo "  make docs       the documentation's site, build/docs/index.html"
+	@echo "  make notebooks  execute the notebooks in place (NOTEBOOKS=... picks some)"
+	@echo "  make figures    draw every figure onto one page, build/figures/index.html"
+	@echo "  make images     the container images of node and gateway"
+	@echo "  make lock       resolve requirements.lock and its kin anew"
+	@echo "  make clean      remove $(VENV), caches and results"
 
 install: $(VENV)/.compiled
 

@@ -1,7 +1,8 @@
 """Errors of the package, in four families.
 
 ``UsageError``
-    A mistake of the caller: raised before anything is sent.
+    A mistake of the caller: raised before anything is sent. ``ContractError`` is one of a
+    protocol's author: raised when the definition is made, or when a round breaks it.
 ``Aborted``
     A fault of a peer: an outcome of a protocol run, never raised at the caller. It names the
     reason, the place it was found at (``Where``), the senders of the messages it is about, the
@@ -28,8 +29,12 @@ class MpcError(Exception):
     """Base of everything this package raises on purpose."""
 
 
-class UsageError(MpcError):
+class UsageError(MpcError, ValueError):
     """The caller used the API wrongly; nothing was sent and nothing was lost."""
+
+
+class ContractError(UsageError):
+    """A protocol breaks its own definition: a mistake of its author, whose place is named."""
 
 
 class InvalidEncoding(MpcError):
@@ -90,12 +95,25 @@ class Blame(Enum):
     NOBODY = "the check cannot tell who deviated"
 
 
-class Reason(Enum):
+class AbortReason(Enum):
     """Reason of an abort: text, consequence for a named culprit, strength of the blame.
 
     ``Blame.NOBODY`` is the blame of the check alone. With a single peer it is that peer all the
-    same, and then the consequence holds for it.
+    same, and then the consequence holds for it. A protocol's own reasons are a subclass, which its
+    definition names (``Definition.reasons``)::
+
+        class CoinReason(AbortReason):
+            COIN_FIXED = ("the coin does not open its commitment", Consequence.BAN, Blame.PUBLIC)
     """
+
+    def __init__(self, text: str, consequence: Consequence, blame: Blame) -> None:
+        self.text = text
+        self.consequence = consequence
+        self.blame = blame
+
+
+class Reason(AbortReason):
+    """Reasons that the engine and the package's own protocols give."""
 
     MALFORMED_MESSAGE = ("message does not decode", Consequence.BAN, Blame.PUBLIC)
     CONFLICTING_MESSAGE = (
@@ -215,11 +233,6 @@ class Reason(Enum):
         Blame.PUBLIC,
     )
 
-    def __init__(self, text: str, consequence: Consequence, blame: Blame) -> None:
-        self.text = text
-        self.consequence = consequence
-        self.blame = blame
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -265,7 +278,7 @@ class Aborted:
     with, when no single one can be named.
     """
 
-    reason: Reason
+    reason: AbortReason
     where: Where
     culprits: frozenset[int] = frozenset()
     suspects: frozenset[int] = frozenset()
@@ -318,7 +331,7 @@ class CheckFailed(Exception):
 
     def __init__(
         self,
-        reason: Reason,
+        reason: AbortReason,
         culprits: Iterable[int] = (),
         suspects: Iterable[int] = (),
         *,
@@ -344,7 +357,7 @@ class CheckFailed(Exception):
 
 def check(
     condition: bool,
-    reason: Reason,
+    reason: AbortReason,
     culprit: int | None = None,
     *,
     suspects: Iterable[int] = (),

@@ -140,7 +140,7 @@ def open_sealed_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeySh
     except (InvalidEncoding, VaultError, UsageError):
         raise BadRequest("Invalid encrypted_share") from None
     if share.record.curve_name != sealed.curve:
-        raise BadRequest("Invalid curve")
+        raise BadRequest(f"Invalid curve: the share is of a {share.record.curve_name} key")
     return share
 
 

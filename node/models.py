@@ -356,7 +356,7 @@ class Health(Body):
     """Build that is running."""
 
     name: Annotated[str, Field(description="Service name.", examples=["mpc-node"])]
-    version: Annotated[str, Field(description="Build version.", examples=["0.1.0"])]
+    version: Annotated[str, Field(description="Build version.", examples=["0.2.0"])]
     build_type: Annotated[str, Field(description="Kind of build.", examples=["release"])]
     time: Moment
 

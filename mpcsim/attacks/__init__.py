@@ -5,9 +5,13 @@ must end at the right step, name the right culprit and say what to do. *Check of
 research build (``mpcsim.attacks.research``) in which the check that defeats it is missing; there
 the attack must demonstrably succeed.
 
-``catalogue`` lists the entries, and what of the table of known attacks does not apply here and why;
-``report`` runs them all and prints the matrix. The families: ``ot``, ``signing`` (ECDSA), ``dkg``,
-``resharing``, ``frost``, ``transport``, ``state`` (snapshots and restarts) and ``encoding``.
+``gallery/entries.toml`` has what there is to say of each entry: name, source, what the attacker
+controls, what it does, which check stops it, what it gains without. The modules beside it have the
+code: ``ot``, ``signing`` (ECDSA), ``presigning``, ``dkg``, ``resharing``, ``frost``, ``transport``,
+``state`` (snapshots and restarts) and ``encoding``; ``harness`` runs parties against a cheater.
+``catalogue`` joins both, with what of the table of known attacks does not apply here and why;
+``report`` runs them all and prints the matrix. ``public_record.md`` goes through what was
+published, and says of each attack which entry runs it, or why none does.
 """
 
 from mpcsim.attacks import catalogue, report
@@ -18,7 +22,6 @@ from mpcsim.attacks.harness import (
     finding_of,
     honest_party,
     record_rounds,
-    run_to_end,
     solve_linear,
 )
 from mpcsim.attacks.model import Attack, Finding
@@ -42,7 +45,6 @@ __all__ = [
     "perform",
     "record_rounds",
     "report",
-    "run_to_end",
     "solve_linear",
     "without",
     "short_text",

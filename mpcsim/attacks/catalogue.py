@@ -6,11 +6,14 @@ generation, secret sharing and resharing, S for signing, FROST, output and opera
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from mpcsim.attacks.gallery import (
     dkg,
     encoding,
+    entries,
     frost,
     ot,
     presigning,
@@ -21,17 +24,10 @@ from mpcsim.attacks.gallery import (
 )
 from mpcsim.attacks.model import Attack
 
-FAMILIES = {
-    "oblivious transfer": ot.ATTACKS,
-    "threshold ECDSA": signing.ATTACKS,
-    "presignatures": presigning.ATTACKS,
-    "key generation": dkg.ATTACKS,
-    "resharing": resharing.ATTACKS,
-    "threshold Ed25519": frost.ATTACKS,
-    "state": state.ATTACKS,
-    "transport": transport.ATTACKS,
-    "encodings": encoding.ATTACKS,
-}
+WITH_CODE = dkg, encoding, frost, ot, presigning, resharing, signing, state, transport
+"""Modules whose attacks are bound to entries by being loaded."""
+
+FAMILIES = entries.families()
 """Entries by protocol or topic."""
 
 
@@ -52,34 +48,12 @@ ROWS: tuple[str, ...] = tuple(
 )
 """Every row of the table."""
 
-_PAILLIER = "Paillier-based multiplication is not implemented"
+_SAID = tomllib.loads(Path(entries.__file__).with_name("rows.toml").read_text(encoding="utf-8"))
 
-NOT_APPLICABLE: Mapping[str, str] = {
-    "D11": "needs refresh messages whose failure depends on the receiver's secrets (Paillier "
-    "moduli, range proofs); here a dealt share is compared with public commitments, OT state is "
-    "made anew, and resharing makes every check of key generation (D12, D14)",
-    "S14": "out of scope: Python offers no constant time, and the documentation says so",
-    "P1": f"{_PAILLIER}: no modulus to prove well-formed",
-    "P2": f"{_PAILLIER}; in DKLs23 a failed signature says nothing about the key, and the failure "
-    "that does leak ends the set-up (O2)",
-    "P3": f"{_PAILLIER}: no ring-Pedersen parameters",
-    "P5": f"{_PAILLIER}: no proof with repeated small challenges",
-    "P6": f"{_PAILLIER}: no proof in a group of unknown order; both groups here have prime order",
-    "P7": f"{_PAILLIER}: no range proofs; what a sender multiplies is checked in O3 and O4",
-}
+NOT_APPLICABLE: Mapping[str, str] = _SAID["not_applicable"]
 """Rows without an entry, and why."""
 
-
-REMARKS: Mapping[str, str] = {
-    "O10": "a choice of construction, not an attack of its own: the check that O1 meets is "
-    "SoftSpoken's, over full-rank rows and with masks",
-    "D14": "no repairable threshold scheme: a lost share comes back by resharing",
-    "S1": "beside presignatures, the nonces of a signature under way",
-    "S11": "the hash of an ERC-4337 operation, which must bind EntryPoint and chain, is made by "
-    "whoever asks for the signature; the signers get 32 bytes",
-    "P9": "no ciphertexts: the points and scalars that are left are in S10 and D9",
-    "P10": "no Delta of Paillier-based presigning: the corresponding checks are in O4, O5 and S7",
-}
+REMARKS: Mapping[str, str] = _SAID["remarks"]
 """Differences of covered rows from this implementation."""
 
 

@@ -1,34 +1,49 @@
-"""Harness of attacks: parties of a build, cheating parties, and checks of what was gained."""
+"""Harness of attacks: honest and cheating parties, runners, and proofs of what was gained."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 from mpcsim.attacks.model import Effect, Finding
 from mpcsim.attacks.research import Build
 from mpcsim.crypto.encoding import Message
 from mpcsim.crypto.groups.curves import curve
-from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
-from mpcsim.protocols.engine import Definition, Done, Party, RoundOutput, Waiting
+from mpcsim.protocols.engine import Definition, Done, Party, RoundOutput
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import Participant, run
 from mpcsim.protocols.sample_keys import session_id
-from mpcsim.sim.run.adversary import with_round
+from mpcsim.sim.run.adversary import alter_kind, with_round
 
 HONEST, CHEATER, THIRD = PartyId(1), PartyId(2), PartyId(3)
+PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 
 DIGEST = bytes(range(32))
 """Hash that the signers agree to sign."""
 
 WANTED = tagged_hash(Tag.CONTEXT, b"pay everything to the attacker")
 """Hash that the attacker wants signed."""
+
+BANS = "party {i} bans the honest party {j}: {outcome.reason.text}"
+NAMES = "party {i} names the honest party {j}: {outcome}"
+"""What ``find_false_blame`` says."""
+
+WRONG_SHARE = alter_kind("Deal", lambda m: replace(m, share=m.share + ED25519.scalar(1)), {HONEST})
+"""Tampering of a dealer that deals party 1 the right share plus one."""
+
+
+# ---------------------------------------------------------------------- parties
 
 
 def honest_party(
@@ -64,9 +79,7 @@ def record_rounds(
     return definition
 
 
-def run_to_end(*parties: Participant[Any]) -> dict[PartyId, Done[Any] | Aborted | Waiting]:
-    """Deliver messages until nothing is under way; return how every party stands."""
-    return run(parties)
+# ---------------------------------------------------------------------- runners
 
 
 def finding_of(participant: Participant[Any]) -> Finding:
@@ -74,16 +87,29 @@ def finding_of(participant: Participant[Any]) -> Finding:
     return Finding.of_outcome(participant.outcome or participant.waiting_state())
 
 
-def broken_if_done(
-    party: Participant[Any], proof: Callable[[Any], bool], effect: Effect, shown: str
+def cheat_one_party(
+    honest: Participant[Any],
+    cheater: Participant[Any],
+    proof: Callable[[Any], bool],
+    effect: Effect,
+    shown: str,
+    *,
+    result_of: Participant[Any] | None = None,
 ) -> Finding:
-    """Return the finding of a party; if it is done, whether its result proves the attack."""
-    if not isinstance(party.outcome, Done):
-        return finding_of(party)
-    return Finding.broken_if(proof(party.outcome.result), effect, shown)
+    """Run an honest party with a cheater, and return the finding.
+
+    Args:
+        proof: returns whether the result proves the attack.
+        result_of: party whose result that is; by default the honest one's.
+    """
+    run([honest, cheater])
+    outcome = (result_of or honest).outcome
+    if not isinstance(outcome, Done):
+        return finding_of(honest)
+    return Finding.broken_if(proof(outcome.result), effect, shown)
 
 
-def broken_if_both_done(
+def cheat_two_parties(
     honest: Mapping[PartyId, Party[Any, Any]],
     cheater: Participant[Any],
     proof: Callable[[Any, Any], bool],
@@ -99,18 +125,51 @@ def broken_if_both_done(
         otherwise: party whose state is the finding if one of them is not done.
     """
     first, third = honest[HONEST], honest[THIRD]
-    run_to_end(first, cheater, third)
+    run([first, cheater, third])
     if not (isinstance(first.outcome, Done) and isinstance(third.outcome, Done)):
         return finding_of(honest[otherwise])
     return Finding.broken_if(proof(first.outcome.result, third.outcome.result), effect, shown)
 
 
-def crash_if_raised(act: Callable[[], Finding]) -> Finding:
-    """Run an attack; an exception that escapes from a party is a finding, ``Effect.CRASH``."""
+def crash_party(honest: Participant[Any], cheater: Participant[Any]) -> Finding:
+    """Run an honest party with a cheater; an exception that escapes is ``Effect.CRASH``."""
     try:
-        return act()
+        run([honest, cheater])
     except Exception as error:
         return Finding.broken(Effect.CRASH, f"{type(error).__name__}: {error}")
+    return finding_of(honest)
+
+
+def spoil_shares_of_two(
+    honest: Mapping[PartyId, Party[Any, Any]], cheater: Participant[Any], shown: str
+) -> Finding:
+    """Run a cheater with honest parties 1 and 3; broken if their shares do not make the key."""
+    return cheat_two_parties(
+        honest, cheater, lambda one, other: not can_combine(one, other), Effect.UNUSABLE, shown
+    )
+
+
+def find_false_blame(honest: Mapping[Any, Participant[Any]], shown: str) -> Finding | None:
+    """Return the finding that an honest party names another honest one, or None.
+
+    Args:
+        shown: ``BANS`` or ``NAMES``.
+    """
+    for i, party in honest.items():
+        outcome = party.outcome
+        if isinstance(outcome, Aborted) and outcome.culprits & honest.keys():
+            j = min(outcome.culprits & honest.keys())
+            text = shown.format(i=i, j=j, outcome=outcome)
+            return Finding.broken(Effect.HONEST_BLAMED, text)
+    return None
+
+
+# ---------------------------------------------------------------------- proofs of what was gained
+
+
+def message_scalar(digest: bytes) -> Scalar:
+    """Return a hash as the scalar that ECDSA signs."""
+    return SECP256K1.scalar(int.from_bytes(digest, "big"))
 
 
 def interpolate_key(shares: Iterable[KeyShare]) -> Scalar:
@@ -118,11 +177,6 @@ def interpolate_key(shares: Iterable[KeyShare]) -> Scalar:
     held = {share.identifier: share.secret_share for share in shares}
     group = next(iter(held.values())).group
     return sum((lagrange_coefficient(group, i, held) * x for i, x in held.items()), group.scalar(0))
-
-
-def cannot_combine(one: KeyShare, other: KeyShare) -> bool:
-    """Return whether two shares do not interpolate to the key that the first one's record names."""
-    return not can_combine(one, other)
 
 
 def can_combine(*shares: KeyShare) -> bool:
@@ -134,6 +188,21 @@ def point_of_unknown_logarithm(curve_name: str) -> Any:
     """Return a point whose discrete logarithm the attacker does not know."""
     group = curve(curve_name)
     return group.base(group.random_scalar(SeededRng("thrown away")))
+
+
+def can_recover_key(Y: Point, signatures: Iterable[tuple[Scalar, ...]]) -> bool:
+    """Return whether two ECDSA signatures with one nonce k give the private key of Y.
+
+    Args:
+        signatures: (s, r, d, m) of each, with s (k + d) = m + r x; of s and -s the low one is
+            released, so that both are tried.
+    """
+    given = list(signatures)
+    for signs in product((1, -1), repeat=len(given)):
+        signed = [(s if sign > 0 else -s, *of) for sign, (s, *of) in zip(signs, given, strict=True)]
+        if SECP256K1.base(solve_linear([[s, -r, m - s * d] for s, r, d, m in signed])[1]) == Y:
+            return True
+    return False
 
 
 def solve_linear(rows: list[list[Scalar]]) -> list[Scalar]:

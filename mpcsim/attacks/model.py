@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from mpcsim.attacks.research import PRODUCT, Build
-from mpcsim.errors import Aborted, Consequence, Reason, UsageError, Where
+from mpcsim.errors import Aborted, AbortReason, Consequence, Reason, UsageError, Where
 from mpcsim.protocols.engine import Done, Waiting
 
 
@@ -47,7 +47,7 @@ class Finding:
     """Outcome of a run under attack, seen from the honest side; compared but for ``shown``."""
 
     verdict: Verdict
-    reason: Reason | None = None
+    reason: AbortReason | None = None
     where: Where | None = None
     culprits: frozenset[int] = frozenset()
     suspects: frozenset[int] = frozenset()

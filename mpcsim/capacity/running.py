@@ -36,7 +36,8 @@ Call
                 (``admission.enter_limit``)
 
 Incidents (``model.incidents``, ``incidents``): crash, pause, rolling restart, slower link, recovery
-of all keys. A call fails if a process with an unanswered request of it crashes
+of all keys. A call fails if a process with an unanswered request of it crashes, or if the answer to
+one of its requests is late: the node waits 30 s for the gateway, the gateway 20 s for an MPC node
 (``process_failures``).
 
 Costs (``model.costs``)
@@ -62,11 +63,12 @@ Validated
     measured    ``mpcsim bench --only capacity``: the real service on the same machine. Bounds: at
                 30 and 60 % load p50 10 %, p99 20 %; at 80 % 15 % and 25 %; saturated throughput
                 5 %, percentiles 10 %; or twice the service's own scatter, if that is more. The
-                last figures are in README.md, "Under load"
+                last figures are in notebooks/guides/models.md
 
 Left out: single callbacks of event loops, garbage collection, reads of databases, locks within MPC
-nodes, priorities and hyper-threads. More than one process of gateway or MPC node is extrapolation
-(``Model.extrapolated``).
+nodes, priorities and hyper-threads; lifetimes of sessions, by which the real service also fails
+calls that an MPC node has kept waiting for more than 11 s. More than one process of gateway or MPC
+node is extrapolation (``Model.extrapolated``).
 
 Random numbers are hashes of their purpose (``draws.hash64``): a change of one input leaves all
 other draws as they were, and the order of events does not matter.

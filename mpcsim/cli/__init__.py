@@ -6,6 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
 
 from mpcsim.errors import UsageError
 from mpcsim.platforms import require_posix
@@ -39,6 +41,19 @@ def main(arguments: Sequence[str] | None = None, runs: Mapping[str, Run] = {}) -
     return status
 
 
+class CommandParser(argparse.ArgumentParser):
+    """Parser that refuses an unknown option itself, with its own usage: that of the subcommand."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        found, more = super().parse_known_args(args, namespace)
+        if more:
+            known = [name for name in self._option_string_actions if name.startswith("--")]
+            near = get_close_matches(more[0].partition("=")[0], known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            self.error(f"unrecognized arguments: {' '.join(more)}{hint}")
+        return found, more
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the command with all its subcommands."""
     # Here, because they import what is not on every platform.
@@ -46,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     from mpcsim.cli.measure import attacks, bench, calibrate, capacity
     from mpcsim.cli.service import (
         backup,
+        credentials,
         doctor,
         events,
         fault_injection,
@@ -57,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
     )
     from mpcsim.cli.simulate import compare, demo, networks, sim, trace
 
-    parser = argparse.ArgumentParser(prog="mpcsim", description="MPC wallet workbench")
+    parser = CommandParser(prog="mpcsim", description="MPC wallet workbench")
     parser.add_argument("--version", action="version", version=__version__)
     subparsers = parser.add_subparsers(dest="command", required=True)
     for command in (
@@ -65,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
         gateway,
         mpc_node,
         token,
+        credentials,
         fault_injection,
         demo,
         sim,

@@ -19,7 +19,7 @@ HELP: Final = (
     "mpcsim network and mpcsim sim) or a preset: REGION[,SETTING=VALUE...], e.g. "
     "seoul,institution=frankfurt,access=lte,loss=0.01; settings: "
     + ", ".join(SETTINGS)
-    + "; regions: "
+    + "; operator and institution may be a round trip, too: institution=120ms; regions: "
     + ", ".join(REGIONS)
     + "; access: "
     + ", ".join(ACCESS)

@@ -332,6 +332,21 @@ SCALAR, POINT = ScalarCodec(), PointCodec()
 BYTES32 = Fixed(32)
 
 
+def needs_session(codec: Codec) -> bool:
+    """Return whether a field is read with what a session brings: its group or its scheme."""
+    match codec:
+        case ScalarCodec() | PointCodec() | ScalarRows() | Sized():
+            return True
+        case Seq() | PerParty() | Optional() | Added():
+            return needs_session(codec.element)
+        case Nested():
+            if not isinstance(codec.of, type):
+                return True
+            nested: type[Message] = codec.of
+            return any(needs_session(each) for _, each in nested.CODECS)
+    return False
+
+
 class Message:
     """Base of all values that have a wire encoding. Subclasses are made by ``wire``."""
 

@@ -9,9 +9,31 @@ from __future__ import annotations
 import hashlib
 from enum import Enum
 from functools import lru_cache
+from typing import Final
+
+RESERVED: Final = "mpcsim/"
+"""Prefix of the package's own tags."""
 
 
-class Tag(Enum):
+class HashTag(Enum):
+    """Domain-separation tags. A protocol of another project has tags of its own in a subclass::
+
+    class CoinTag(HashTag):
+        COMMITMENT = "coin-toss/commitment/v1"
+    """
+
+    def __init__(self, name: str) -> None:
+        """
+        Raises:
+            ValueError: the tag begins as the package's own do, and is none of them.
+        """
+        if name.startswith(RESERVED) and type(self).__module__ != __name__:
+            raise ValueError(f"hash tag {name!r}: those with {RESERVED} are mpcsim's own")
+        self.prefix = len(name).to_bytes(8, "big") + name.encode()
+        """The framed tag."""
+
+
+class Tag(HashTag):
     """Every domain-separation tag of the package, in one place."""
 
     RNG = "mpcsim/rng/v1"
@@ -76,10 +98,6 @@ class Tag(Enum):
     PUBLIC_SHARES = "mpcsim/key-record/shares/v1"
     EVENT = "mpcsim/event/v1"
 
-    def __init__(self, name: str) -> None:
-        self.prefix = len(name).to_bytes(8, "big") + name.encode()
-        """The framed tag."""
-
 
 REMEMBERED = 1024
 """Numbers and frames that are remembered: those of one session come again in the next."""
@@ -104,17 +122,17 @@ def _frame(prefix: bytes, *lengths: int) -> bytes:
     return b"".join(frame)
 
 
-def tagged_hash(tag: Tag, *parts: bytes) -> bytes:
+def tagged_hash(tag: HashTag, *parts: bytes) -> bytes:
     """SHA-256 of the framed tag and parts; 32 bytes."""
     return hashlib.sha256(_frame(tag.prefix, *map(len, parts)) % parts).digest()
 
 
-def tagged_mac(tag: Tag, key: bytes, *parts: bytes) -> bytes:
+def tagged_mac(tag: HashTag, key: bytes, *parts: bytes) -> bytes:
     """Keyed BLAKE2b-256 (RFC 7693) of the framed tag and parts; 32 bytes."""
     framed = _frame(tag.prefix, *map(len, parts)) % parts
     return hashlib.blake2b(framed, key=key, digest_size=32).digest()
 
 
-def tagged_xof(tag: Tag, length: int, *parts: bytes) -> bytes:
+def tagged_xof(tag: HashTag, length: int, *parts: bytes) -> bytes:
     """SHAKE-128 of the framed tag and parts; ``length`` bytes (128-bit security)."""
     return hashlib.shake_128(_frame(tag.prefix, *map(len, parts)) % parts).digest(length)

@@ -50,6 +50,10 @@ class Code(Enum):
         *("bad-request", (400, 408), (400, 408, 422), _NO),
         "Something is missing, malformed or does not fit the rest; the text names it.",
     )
+    WRONG_PASSWORD = (
+        *("wrong-password", (400,), (), _NO),
+        "The share was made with another password.",
+    )
     UNSUPPORTED = (
         *("unsupported", _UNSUPPORTED, _UNSUPPORTED, _NO),
         "There is no such path or method, the body or header is too long or of another type, or "
@@ -61,7 +65,7 @@ class Code(Enum):
     )
     NOT_FOUND = (
         *("not-found", (404,), (404,), _NO),
-        "There is no such key, user or operation, or it is another's or replaced.",
+        "There is no such key, user or operation, or it is another's, or replaced by a recovery.",
     )
     KEY_EXISTS = (
         *("key-exists", (409,), (409,), "no; recover the key"),

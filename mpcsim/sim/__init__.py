@@ -26,7 +26,7 @@ from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.scenario import Policy, Scenario
 from mpcsim.sim.simulated_network import SimulatedNetwork
 from mpcsim.sim.simulation import Result, Simulation, run_scenario
-from mpcsim.sim.tasks import Generate, Sign
+from mpcsim.sim.tasks import Generate, Sign, SignPresigned
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
 
@@ -46,6 +46,7 @@ __all__ = [
     "Result",
     "Scenario",
     "Sign",
+    "SignPresigned",
     "SimulatedNetwork",
     "Simulation",
     "Site",

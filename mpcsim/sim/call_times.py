@@ -7,16 +7,14 @@ asked for, an end of an interval is open: 0 or infinite. All times are milliseco
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.errors import UsageError
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
-from mpcsim.sim.statistics.order_statistics import enclosing_ranks
+from mpcsim.sim.statistics.order_statistics import interval_of
 from mpcsim.sim.traces.records import Scope
 
 if TYPE_CHECKING:
@@ -70,19 +68,9 @@ class CallTimes:
         Raises:
             UsageError: not between 0 and 100, or a confidence not between 0 and 1.
         """
-        if not 0 < percent < 100:
-            raise UsageError(f"percentile {percent}: not between 0 and 100")
-        if not 0 < confidence < 1:
-            raise UsageError(f"confidence {confidence}: not between 0 and 1")
         ranked = np.sort(self.times_ms)
-        low, high = enclosing_ranks(len(ranked), percent / 100, confidence)
-        return Percentile(
-            percent,
-            float(np.percentile(ranked, percent)),
-            float(ranked[low - 1]) if low else 0.0,
-            float(ranked[high - 1]) if high <= len(ranked) else math.inf,
-            confidence,
-        )
+        interval = interval_of(ranked, percent, confidence)
+        return Percentile(percent, float(np.percentile(ranked, percent)), *interval, confidence)
 
     @property
     def p50(self) -> Percentile:

@@ -18,6 +18,7 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.completion import inner_party
 from mpcsim.sim.run.compute import Compute
 from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.run.faults import check_faults, kinds_of
 from mpcsim.sim.run.session import RunOptions
 from mpcsim.sim.trace import Trace
 
@@ -49,11 +50,18 @@ def run_parties(
             ``contents``: keep what the messages say in the trace: SECRETS.
 
     Raises:
-        UsageError: no party, one that is there twice or has no site, or a bad time or clock.
+        UsageError: no party, one that is there twice or has no site, a fault that names none of
+            them or no message of theirs, or a bad time or clock.
     """
     members = tuple(parties)
     if not options.get("name") and members:
         options["name"] = inner_party(members[0]).definition.name
+    options["faults"] = tuple(options.get("faults", ()))
+    check_faults(
+        options["faults"],
+        [member.me for member in members],
+        kinds_of(inner_party(member).definition for member in members),
+    )
     if clock == "virtual":
         return VirtualRun(
             members,

@@ -22,7 +22,7 @@ from itertools import count
 from typing import Final
 from weakref import WeakKeyDictionary, finalize
 
-from mpcsim.ids import CLIENT, PartyId
+from mpcsim.ids import CLIENT, ROLES, PartyId
 from mpcsim.link_transport import Endpoint, Exchange, ImmediateExchange, Pieces
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.signing import PROTOCOLS
@@ -31,7 +31,14 @@ from mpcsim.sim.network.service_paths import DeliveredMessage, ServicePath, serv
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
+from mpcsim.sim.run.faults import (
+    Crash,
+    Fault,
+    FaultPlan,
+    Partition,
+    check_faults,
+    kinds_of,
+)
 from mpcsim.sim.run.realtime_traffic import RealtimeTraffic
 
 _KINDS: Final = {
@@ -85,11 +92,14 @@ class SimulatedNetwork:
 
         Raises:
             UsageError: a share holder has no site in the network, or a site has a setting that
-                has no effect here: ``cpu_factor`` or ``cores``.
+                has no effect here: ``cpu_factor`` or ``cores``; or a fault names no share holder,
+                or no message of theirs.
         """
         links = None if network is None else _Links(network, SeededDraws(seed), self)
+        faults = tuple(faults)
+        check_faults(faults, ROLES, kinds_of(PROTOCOLS.values()))
         self.model = network
-        self.faults = tuple(faults)
+        self.faults = faults
         self.seed = seed
         self.crashes = [fault for fault in self.faults if isinstance(fault, Crash)]
         self._partitions = [fault for fault in self.faults if isinstance(fault, Partition)]

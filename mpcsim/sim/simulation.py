@@ -24,11 +24,10 @@ from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.mta.base import Mta
 from mpcsim.crypto.mta.schemes import scheme_name
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
-from mpcsim.errors import Aborted, Consequence, UsageError, unknown
+from mpcsim.errors import Aborted, Consequence, UsageError
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols import dkg, presign, presigned, reshare
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import Participant
@@ -40,7 +39,7 @@ from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.run.completion import Validate
 from mpcsim.sim.run.compute import Compute, Measured
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.run.faults import Fault, MessageFault, Partition
+from mpcsim.sim.run.faults import Fault, check_faults, kinds_of
 from mpcsim.sim.scenario import Policy, Scenario
 from mpcsim.sim.streams import derived_seed
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned, Task
@@ -49,10 +48,7 @@ from mpcsim.sim.traces.records import Scope, Verdict
 
 R = TypeVar("R")
 
-KINDS = sorted(
-    {AbortNotice.__name__}
-    | {sends.kind for definition in PROTOCOLS.values() for _, sends in definition.kinds()}
-)
+KINDS = kinds_of(PROTOCOLS.values())
 """Names of all message kinds of the wallet's protocols."""
 
 LONGEST_REAL_SESSION_S = 60.0
@@ -641,19 +637,10 @@ class Simulation:
 
     def _check(self) -> None:
         """Refuse adversaries and faults that name unknown parties or messages."""
-        named = [("corrupt", i) for i in self.corrupt]
-        for fault in self.faults:
-            if isinstance(fault, MessageFault):
-                named += [("faults", i) for i in (fault.sender, fault.receiver) if i is not None]
-                if fault.kind is not None and fault.kind not in KINDS:
-                    raise UsageError(f"faults: {unknown('message', fault.kind, KINDS)}")
-            elif isinstance(fault, Partition):
-                named += [("faults", i) for i in fault.one | fault.other]
-            else:
-                named.append(("faults", fault.party))
-        for field_name, i in named:
+        check_faults(self.faults, self.network.placement, KINDS)
+        for i in self.corrupt:
             if i not in self.network.placement:
-                raise UsageError(f"{field_name}: party {i} has no site in this network")
+                raise UsageError(f"corrupt: party {i} has no site in this network")
 
     def _session_id(self) -> bytes:
         self._sessions += 1

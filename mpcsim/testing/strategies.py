@@ -199,7 +199,7 @@ def fault_plans(
         nth=st.one_of(st.none(), st.integers(1, 6)),
         probability=st.sampled_from((1.0, 0.5)),
         delay_ms=st.floats(1.0, 500.0).map(lambda ms: round(ms, 3)),
-    )
+    ).filter(lambda fault: fault.sender is None or fault.sender != fault.receiver)
     down = st.sampled_from((10.0, float("inf")) if lossy else (10.0,))
     crash = st.builds(Crash, party, st.integers(0, 6), down)
     some: list[SearchStrategy[Fault]] = [message]

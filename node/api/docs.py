@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from mpcsim.service.error_codes import header_references, header_schemas, markdown_table
+from mpcsim.service.web.api_page import CORS, servers
 from mpcsim.version import __version__
 
 TITLE: Final = "MPC key-share node"
@@ -32,6 +33,7 @@ a matter of time.
 """
 
 SECURITY: Final = "accessToken"
+DEFAULT_PORT: Final = 9091
 
 
 def _without_head(route: BaseRoute) -> BaseRoute:
@@ -51,7 +53,8 @@ def openapi_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
         title=TITLE,
         version=__version__,
         summary=SUMMARY,
-        description=DESCRIPTION + markdown_table("node"),
+        description=DESCRIPTION + CORS + markdown_table("node"),
+        servers=[*servers(DEFAULT_PORT)],
         routes=[*map(_without_head, routes)],
         separate_input_output_schemas=False,
     )

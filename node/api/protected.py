@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from mpcsim import strict_json
+from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code, code_of_framework_status
 from mpcsim.service.web.http import check_coding, media_type
@@ -181,7 +182,7 @@ def explain(error: RequestValidationError) -> str:
     if missing:
         return f"Missing {'query parameter' if source == 'query' else 'field'}: {field}"
     if field == "curve":
-        return "Invalid curve"
+        return f"Invalid curve: must be {' or '.join(CURVES)}"
     if fault["type"] in ("hash_length", "path"):
         return f"Invalid {field}: {fault['msg']}"
     return f"Invalid {field}: must be {EXPECTED[field]}"

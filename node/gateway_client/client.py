@@ -17,7 +17,13 @@ from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.service.error_codes import Code, parse_code
-from mpcsim.service.errors import BAD_REQUEST, STALE_BOOT, UNAUTHORIZED, UNPROCESSABLE
+from mpcsim.service.errors import (
+    BAD_REQUEST,
+    STALE_BOOT,
+    UNAUTHORIZED,
+    UNPROCESSABLE,
+    no_such_key,
+)
 from mpcsim.service.rpc import session_keys, wire
 from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.session_keys import SessionKey
@@ -74,6 +80,8 @@ _HELLO: Final = {
     "boot": BOOT_BYTES,
 }
 """Members of what the gateway says of an MPC node, in hex; with their sizes."""
+REPLACED: Final = ": it is unknown, or a recovery has replaced it"
+"""End of the sentence about a key that the gateway has no record of for this user."""
 _MAKING: Final = frozenset(wire.PREFIX + verb for verb in ("generate", "recover", "activate"))
 """Paths that make a key: their errors may say what another call is doing with it."""
 
@@ -468,7 +476,7 @@ def _refusal(reply: Reply, making: bool) -> ApiError:
     code, after = parse_code(reply.code, reply.status), reply.retry_after
     match code:
         case Code.NOT_FOUND:
-            return NotFound(text)
+            return NotFound(text + REPLACED if text == str(no_such_key()) else text)
         case Code.IDEMPOTENCY_KEY_USED:
             return BadRequest(text, code)
         case Code.IN_FORCE if making:

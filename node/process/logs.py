@@ -18,14 +18,29 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.service.error_codes import Code
 from mpcsim.service.web.log_files import LogFileHandler
-from mpcsim.service.web.logs import describe_exception, formatter, log_to_files
-from mpcsim.service.web.request_records import CURRENT, MAX_PATH, RequestRecord, RequestSink
+from mpcsim.service.web.logs import (
+    LinesOfRequests,
+    describe_exception,
+    formatter,
+    log_to_files,
+)
+from mpcsim.service.web.request_records import (
+    CURRENT,
+    MAX_PATH,
+    LineLimits,
+    RequestRecord,
+    RequestSink,
+)
+from mpcsim.service.web.user_limits import TokenBucket
 from node.errors import error_body
 
 logger = logging.getLogger("node")
 
 RECORD: Final = "node.request"
 INTERNAL_ERROR: Final = "Internal server error"
+ANONYMOUS_LINES: Final = TokenBucket(2000, 200.0)
+"""Lines on standard output about requests of which nobody knows whose they are, but for failures of
+the node's own: strangers would fill the disk on which a container's output is kept."""
 
 
 def request_record(request: Request) -> RequestRecord:
@@ -35,7 +50,7 @@ def request_record(request: Request) -> RequestRecord:
 
 
 class RequestLog:
-    """ASGI middleware: logs every request, and answers 500 for what nobody caught.
+    """ASGI middleware: logs requests, so many of each user, and answers 500 for what nobody caught.
 
     Inside of ``RequestIds``, which names them.
     """
@@ -43,6 +58,7 @@ class RequestLog:
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.perf_counter) -> None:
         self.app = app
         self.clock = clock
+        self._lines = LineLimits(ANONYMOUS_LINES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,6 +92,8 @@ class RequestLog:
         latency_ms: float,
         failure: Exception | None,
     ) -> None:
+        if status < 500 and not self._lines.admit(record.user_id, self.clock()):
+            return
         fields: dict[str, Any] = {
             "method": scope["method"],
             "path": scope["path"][:MAX_PATH],
@@ -89,6 +107,8 @@ class RequestLog:
             fields["error"] = record.error
         if record.why is not None:
             fields["why"] = record.why
+        if left_out := self._lines.take_left_out():
+            fields["left_out"] = left_out
         if failure is not None:
             fields["exception"] = record.exception = describe_exception(failure)
         level = logging.ERROR if status == 401 or status >= 500 else logging.INFO
@@ -110,6 +130,7 @@ def configure(level: str, log_format: str, folder: str | None = None) -> Request
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(formatter(log_format))
+    handler.addFilter(LinesOfRequests())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, NoReturn, Self, TypeVar
 
 from mpcsim.crypto.encoding import NO_CONTEXT
 from mpcsim.crypto.rng import Rng, SystemRng
-from mpcsim.errors import Aborted, Consequence, InvalidEncoding, Reason
+from mpcsim.errors import Aborted, AbortReason, Consequence, InvalidEncoding, Reason
 from mpcsim.ids import CLIENT, ROLES, PartyId
 from mpcsim.protocols.engine import Done, Output, Party, Send, Waiting
 from mpcsim.protocols.engine.channel import seal
@@ -89,7 +89,7 @@ class AbortHandling:
 
     suspend: OnCheat | None = None
     """Called before anyone hears of it."""
-    counts: Counter[Reason] = field(default_factory=Counter)
+    counts: Counter[AbortReason] = field(default_factory=Counter)
     """Counter of aborts by reason."""
     rng: Rng = field(default_factory=SystemRng)
     """Seals the notices that tell the others."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mpcsim.crypto.rng import Rng
-from mpcsim.errors import Reason
+from mpcsim.errors import AbortReason
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
@@ -75,7 +75,7 @@ class Sessions:
         self._workers = workers
         self._rng = rng
         self._now = now
-        self.aborts: Counter[Reason] = Counter()
+        self.aborts: Counter[AbortReason] = Counter()
         """Sessions that a client's party has aborted, by reason."""
 
     def fresh_key(self) -> SessionKey:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.mta.schemes import standard_scheme
 from mpcsim.crypto.rng import Rng, SystemRng
-from mpcsim.errors import InternalError, Reason
+from mpcsim.errors import AbortReason, InternalError
 from mpcsim.ids import (
     CLIENT,
     HOLDERS,
@@ -26,6 +26,7 @@ from mpcsim.ids import (
 from mpcsim.protocols import dkg, reshare
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.service.error_codes import Code
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.wire import RecoverReply
 from mpcsim.service.vault import (
@@ -142,7 +143,7 @@ class Wallet:
         return self._workers.argon2
 
     @property
-    def aborts(self) -> Mapping[Reason, int]:
+    def aborts(self) -> Mapping[AbortReason, int]:
         """Sessions that its parties have aborted, by reason; counted on."""
         return self._sessions.aborts
 
@@ -422,7 +423,7 @@ class Wallet:
                 share = self._vaults.share_in(caller, sealed, key, record)
             matches = await self._matches(caller, sealed.secret_store, key, password, timing)
         if not matches:
-            raise BadRequest("Invalid password")
+            raise BadRequest("Invalid password", Code.WRONG_PASSWORD)
         if path is None:
             return PublicKey(public_key=public_key_text(share.record))
         child = child_key(share.record, path)

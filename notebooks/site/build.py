@@ -14,7 +14,9 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import reference
 
@@ -24,18 +26,28 @@ ROOT = HERE.parents[1]
 SOURCES = (
     "*.md",
     "LICENSE",
+    "CITATION.cff",
     "notebooks/*.ipynb",
     "notebooks/*.md",
     "notebooks/guides/*",
     "notebooks/pictures/*",
+    "mpcsim/attacks/*.md",
+    "mpcsim/service/vault/README.md",
     "tests/README.md",
+    "tests/RECIPES.md",
     "tests/vectors/*/README.md",
 )
 """What of the repository becomes a page, or is shown or linked on one."""
 
+FIRST, CONTENTS = "README.md", "contents.md"
+"""The first page of the site, and the table of contents that ends it."""
+
 FETCHED = re.compile(
     r"""<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=["']((?:https?:)?//[^"']+)"""
 )
+
+LINKED = re.compile(r"""<a\b[^>]*?\bhref="(?![a-z]+:|//)([^"]+)\"""")
+ANCHORED = re.compile(r"""\bid="([^"]+)\"""")
 
 
 def lay_out(folder: Path) -> None:
@@ -44,7 +56,10 @@ def lay_out(folder: Path) -> None:
     for path in (path for pattern in SOURCES for path in ROOT.glob(pattern) if path.is_file()):
         _copy(path, folder / path.relative_to(ROOT))
     for path in HERE.glob("*.md"):
-        _copy(path, folder / path.name)
+        if path.name != CONTENTS:
+            _copy(path, folder / path.name)
+    with (folder / FIRST).open("a", encoding="utf-8") as first:
+        first.write((HERE / CONTENTS).read_text(encoding="utf-8"))
     for name, text in _reference():
         at = folder / "reference" / name
         at.parent.mkdir(exist_ok=True)
@@ -99,10 +114,27 @@ def main(output: Path, *options: str) -> int:
             str(output),
         ]
     )
-    for fault in from_outside(output):
+    for fault in (*from_outside(output), *broken_links(output)):
         sys.stderr.write(f"{fault}\n")
         status = 1
+    shutil.copy2(output / "README.html", output / "index.html")
     return status
+
+
+def broken_links(output: Path) -> Iterator[str]:
+    """Yield each link of a page to a file or an anchor of the site that is not there."""
+    anchors: dict[Path, set[str]] = {}
+    for page in sorted(output.rglob("*.html")):
+        for link in dict.fromkeys(LINKED.findall(page.read_text(encoding="utf-8"))):
+            path, _, anchor = unquote(unescape(link)).partition("#")
+            at = (page.parent / path).resolve() if path else page
+            if not at.is_file():
+                yield f"{page}: {link} leads nowhere"
+            elif anchor and at.suffix == ".html":
+                if at not in anchors:
+                    anchors[at] = set(ANCHORED.findall(at.read_text(encoding="utf-8")))
+                if anchor not in anchors[at]:
+                    yield f"{page}: {link} leads to no heading"
 
 
 def from_outside(output: Path) -> Iterator[str]:

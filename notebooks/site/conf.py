@@ -40,8 +40,9 @@ suppress_warnings = [
     "misc.highlighting_failure",  # outputs that only look like code
 ]
 
+root_doc = "README"
 html_theme = "furo"
-html_title = f"mpcsim {release}"
+html_title = f"mpcsim {release}"  # stands on every page
 html_static_path = ["static"]
 html_css_files = ["formulas.css"]
 html_show_copyright = False
@@ -49,15 +50,12 @@ html_copy_source = False
 html_math_renderer = "mathml"
 
 OURS = ("mpcsim", "node")
-GUIDES = "notebooks/guides/"
 # JupyterLab's anchors are headings as they stand, MyST's are GitHub's.
 ANCHOR = re.compile(r"(\]\([\w./-]*)#([^)\s]+)(\))")
 
 
 def links_as_here(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Links lead to the same headings here; where there are no guides, none are listed."""
-    if docname == "how-to" and not any(name.startswith(GUIDES) for name in app.env.found_docs):
-        source[0] = source[0].replace(f"{GUIDES}*\n", "")
+    """Links lead to the same headings here."""
     source[0] = ANCHOR.sub(
         lambda m: f"{m[1]}#{re.sub(r'[^a-z0-9_-]', '', m[2].lower())}{m[3]}", source[0]
     )

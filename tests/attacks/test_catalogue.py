@@ -5,8 +5,12 @@ import re
 import pytest
 
 from mpcsim.attacks.catalogue import ATTACKS, FAMILIES, NOT_APPLICABLE, REMARKS, ROWS, uncovered
+from mpcsim.attacks.gallery import entries
 from mpcsim.attacks.model import Effect, Verdict, run_cell
+from mpcsim.attacks.service import catalogue as matrix
+from mpcsim.attacks.service import entries as matrix_entries
 from mpcsim.errors import Reason
+from tests.helpers.repo import ROOT
 
 MODES = {True: "on", False: "off"}
 
@@ -54,6 +58,29 @@ def test_entries_are_complete():
         methods, _, how = attack.injection.partition(": ")
         assert how, attack.id
         assert re.fullmatch(r"[MFEURNSX](, [MFEURNSX])*", methods), attack.id
+
+
+def test_no_code_is_without_its_entry():
+    """The other way round, an entry without code, nothing can be imported."""
+    assert not entries.unknown_ids()
+    assert not matrix_entries.unknown_ids()
+
+
+def test_the_public_record_names_every_entry_and_none_that_is_not_there():
+    text = (ROOT / "mpcsim/attacks/public_record.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if row[0] != "attack"]
+    assert len(rows) == len({row[0] for row in rows}) > 60
+    named = set()
+    for attack, source, here, entry in rows:
+        assert source, attack
+        found = re.findall("`([^`]+)`", entry)
+        assert here.startswith("no: ") if entry == "none" else found, attack
+        assert not found or re.match("yes$|in part: ", here), attack
+        named |= set(found)
+    ids = {attack.id for attack in ATTACKS}
+    assert ids <= named
+    assert named <= ids | {attack.id for attack in matrix.ENTRIES}
 
 
 def test_every_effect_is_reached():

@@ -119,13 +119,14 @@ OWN = """
 from dataclasses import replace
 from mpcsim.attacks.gallery.frost import cheating_signer, signer
 from mpcsim.attacks.model import Attack, Finding
-from mpcsim.attacks.harness import CHEATER, finding_of, run_to_end
+from mpcsim.attacks.harness import CHEATER, finding_of
 from mpcsim.errors import InRound, Reason
+from mpcsim.protocols import run
 from mpcsim.sim import Adversary, alter_kind
 
 def doubled(build):
     twice = alter_kind("SignatureShare", lambda sent: replace(sent, share=sent.share + sent.share))
-    run_to_end(honest := signer(build, 1), Adversary(cheating_signer(), twice))
+    run([honest := signer(build, 1), Adversary(cheating_signer(), twice)])
     return finding_of(honest)
 
 NAMED = Finding.aborted(Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER})
@@ -169,7 +170,7 @@ def test_an_attack_of_ones_own_that_comes_out_otherwise(own, capsys):
         ("import nothing_like_it", "my_attacks.py, line 1: ModuleNotFoundError"),
         ("\n\n1 / 0", "my_attacks.py, line 3: ZeroDivisionError"),
         ("def f(:", "my_attacks.py: SyntaxError"),
-        ("from mpcsim.attacks.gallery.frost import *", "has no Attack"),
+        ("from mpcsim.attacks.catalogue import ATTACKS", "has no Attack"),
         (OWN.replace('id="twice"', 'id="d1"'), "attack d1 is there twice"),
         (OWN.replace("run=doubled", "run=doubled, research=1"), "belong together"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from mpcsim.attacks import research
 from mpcsim.attacks.catalogue import ATTACKS
-from mpcsim.attacks.harness import honest_party, run_to_end
+from mpcsim.attacks.harness import honest_party
 from mpcsim.attacks.model import run_cell
 from mpcsim.attacks.research import PRODUCT, ResearchBuild, Shape
 from mpcsim.crypto import schnorr
@@ -18,6 +18,7 @@ from mpcsim.protocols.dkg import DKG, steps
 from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.frost import FROST
+from mpcsim.protocols.local_run import run
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.protocols.sample_keys import keys
 from tests.helpers.repo import ROOT
@@ -108,7 +109,7 @@ def run_all(build):
     new = {}
     for curve in ("secp256k1", "ed25519"):
         agreed = dkg.setup(curve, 2, (1, 2, 3))
-        outcomes = run_to_end(*(honest_party(build, DKG, agreed, i) for i in (1, 2, 3)))
+        outcomes = run(honest_party(build, DKG, agreed, i) for i in (1, 2, 3))
         new[curve] = {i: outcome.result for i, outcome in outcomes.items()}
     ed, secp = new["ed25519"], new["secp256k1"]
     signing = [
@@ -117,9 +118,7 @@ def run_all(build):
         (RESHARE, [reshare.setup(ed[1].record, (1, 2, 3), share=ed[i]) for i in (1, 2, 3)]),
     ]
     outcomes = [
-        run_to_end(
-            *(honest_party(build, definition, setup, i) for i, setup in enumerate(setups, start=1))
-        )
+        run(honest_party(build, definition, setup, i) for i, setup in enumerate(setups, start=1))
         for definition, setups in signing
     ]
     return new, outcomes

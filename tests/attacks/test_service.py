@@ -144,9 +144,9 @@ def test_an_entry_that_raises_is_a_cell():
     assert not cell.as_expected
 
 
-def test_the_readme_has_the_table_that_the_command_prints():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert report.table(report.collect(as_promised())) in readme
+def test_the_document_has_the_table_that_the_command_prints():
+    document = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert report.table(report.collect(as_promised())) in document
 
 
 def test_files_and_status(tmp_path, capsys):

@@ -57,8 +57,8 @@ def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, 
     assert main(["capacity", config, *options]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "0:00:06 of " in out
-    assert "sign secp256k1: p50 " in out
+    assert " for 0:00:06, seed" in out
+    assert "latency, ms " in out
     assert "No shortage is found (tests err in 1% of runs); the busiest is the " in out
     assert "extrapolated: gateway: 2 processes" in out
     assert "answered within 1000 ms: " in out
@@ -79,7 +79,7 @@ def test_options_are_in_place_of_the_file(config: str, costs, capsys) -> None:
     options = ["--minutes=0.05", "--seed=2", "--costs=own.toml", "--deadline=1"]
     assert main(["capacity", config, *options]) == 0
     out = capsys.readouterr().out
-    assert "0:00:03 of " in out
+    assert " for 0:00:03, seed" in out
     assert "seed 2" in out
     assert "answered within 1 ms: 0 a second" in out
     assert costs == ["own.toml"]

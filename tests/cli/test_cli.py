@@ -135,6 +135,20 @@ def test_token_prints_the_token_alone(served, capsys):
     assert len({claim.user_id for claim in claims}) == 1
 
 
+def test_credentials_print_a_log_in_that_works(served, capsys):
+    address, data = served
+    assert main(["credentials", "--gateway", address, "--data", str(data)]) == 0
+    script = capsys.readouterr().out.replace(address, f"--noproxy '*' {address}")
+    said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
+    signed_up, logged_in = said.replace("}{", "}\n{").splitlines()
+    assert json.loads(signed_up)["username"] == "alice"
+    assert json.loads(logged_in)["access_token"].count(".") == 2
+    assert main(["credentials", "--format=env", "--data", str(data)]) == 0
+    assert [line.partition("=")[0] for line in capsys.readouterr().out.splitlines()] == [
+        *("WAAS_API_KEY", "WAAS_API_SECRET"),
+    ]
+
+
 @pytest.mark.parametrize("trouble", ["guessed", "of another gateway", "of one that is gone"])
 def test_credentials_that_give_no_token(served, tmp_path, monkeypatch, capsys, trouble):
     address, data = served
@@ -188,16 +202,17 @@ def test_a_port_that_is_none(command, variable, value, said, monkeypatch, capsys
     assert variable == "APP_PORT" or not (tmp_path / "data").exists()
 
 
-def test_serve_says_which_port_is_taken(monkeypatch, capsys, tmp_path):
-    with listen(HOST, 0) as other:
-        port = other.getsockname()[1]
+def test_serve_says_which_ports_are_taken(monkeypatch, capsys, tmp_path):
+    with listen(HOST, 0) as one, listen(HOST, 0) as other:
         for variable in PORTS:
             monkeypatch.setenv(variable, str(free_port()))
-        monkeypatch.setenv("GATEWAY_PORT", str(port))
+        ports = {"GATEWAY_PORT": one.getsockname()[1], "APP_PORT": other.getsockname()[1]}
+        for variable, port in ports.items():
+            monkeypatch.setenv(variable, str(port))
         assert main(["serve", "--data", str(tmp_path)]) == 2
     err = capsys.readouterr().err
-    assert str(port) in err
-    assert "GATEWAY_PORT=..." in err
+    for variable, port in ports.items():
+        assert f"port {port}: Address already in use; {variable}=... picks" in err
 
 
 @pytest.mark.parametrize(

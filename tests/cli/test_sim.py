@@ -1,5 +1,6 @@
 """``mpcsim sim`` and ``mpcsim trace``: scenarios run and traces read on the command line."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -8,6 +9,11 @@ import pytest
 
 from mpcsim import Scenario
 from mpcsim.cli import main
+from mpcsim.cli.simulate.compare import signing_call
+from mpcsim.errors import UsageError
+from mpcsim.sim.run.compute import Measured
+from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned
+from mpcsim.version import __version__
 
 THREE_OF_FIVE = """
 run = [{ task = "generate", curve = "ed25519", threshold = 3 }, "sign"]
@@ -114,10 +120,78 @@ def test_scenarios_beside_each_other(scenario: str, tmp_path: Path, capsys) -> N
     assert "p99 ms" in head
     assert last.split()[-2].startswith("+8")
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert b"mpcsim compare --samples=500" in picture.read_bytes()
 
 
-def test_what_failed_is_not_compared(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "lost.toml"
-    path.write_text('[[faults]]\nfault = "drop"\nkind = "Commit"\n')
+def test_rows_as_a_table(scenario: str, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "rows.csv"
+    assert main(["compare", scenario, "--samples=500", f"--table={path}"]) == 0
+    with path.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["low_ms.p50"]) < float(row["p50_ms"]) < float(row["high_ms.p50"])
+    assert row["high_ms.p99.9"] == ""
+    assert (row["seed"], row["compute"], row["version"]) == ("0", "free", __version__)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["compare", "seoul", "--figure=x.bmp"], "x.bmp does not end in .png or .svg or .pdf"),
+        (["compare", "seoul", "--table=x.xls"], "x.xls does not end in .csv"),
+        (["network", "fit", "f", "--figure=x"], "x does not end in .png or .svg or .pdf"),
+        (["sim", "seoul,institution=120"], "unknown region '120'"),
+    ],
+)
+def test_outputs_and_presets_are_refused_in_a_sentence(capsys, options, said) -> None:
+    assert main(options) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_unknown_option_shows_its_commands_usage(capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["sim", "seoul", "--sample=3x", "--tracs=x"])
+    said = capsys.readouterr().err
+    assert said.startswith("usage: mpcsim sim")
+    with pytest.raises(SystemExit):
+        main(["sim", "seoul", "--tracs=x"])
+    assert "mpcsim sim: error: unrecognized arguments: --tracs=x; did you mean --traces?" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "refused"),
+    [
+        (Scenario(), None),
+        (Scenario(run=(Generate(), Presign(), SignPresigned(signers=(1, 3)))), None),
+        (Scenario(run=(Generate(scheme="ot/80/4"), Sign())), None),
+        (Scenario(run=(Generate(scheme="ot/128"), Sign())), "unknown scheme of the service"),
+        (Scenario(run=(Generate(), Recover())), "no signature"),
+        (Scenario(compute=Measured()), "compute and clock have no effect"),
+        (Scenario(run=(Generate(), Sign(path=(0, 7)))), "path has no effect"),
+        (Scenario(run=(Generate(), Sign(signers=(2, 3)))), "the caller (1) signs with"),
+        (Scenario(run=(Generate(), SignPresigned(finisher=2))), "the caller (1) finishes"),
+    ],
+)
+def test_all_of_a_file_acts_on_the_call_or_is_refused(what, refused, monkeypatch) -> None:
+    recorded = []
+    monkeypatch.setattr("node.calls.signing_call", lambda *a, **named: recorded.append((a, named)))
+    if refused:
+        with pytest.raises(UsageError, match=re.escape(refused)):
+            signing_call(what)
+        return
+    signing_call(what)
+    (((_, *signer), named),) = recorded
+    assert signer == (["institution"] if what.run[-1].signers else [])
+    assert named["presigned"] == isinstance(what.run[-1], SignPresigned)
+    assert named["ot_extension_k"] == (4 if what.run[0].scheme else 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["[policy]\ntimeout_ms = 5\n", '[[faults]]\nfault = "drop"\nkind = "Commit"\n']
+)
+def test_what_a_replay_cannot_have_is_not_compared(tmp_path: Path, capsys, text) -> None:
+    path = tmp_path / "once.toml"
+    path.write_text(text)
     assert main(["compare", str(path)]) == 2
-    assert "stalled" in capsys.readouterr().err
+    assert "faults and policy are of single runs" in capsys.readouterr().err

@@ -29,6 +29,8 @@ def test_the_surface_is_the_reviewed_one(document):
     """Endpoints, statuses, required fields and limits; see ``surface.txt``."""
     assert document["openapi"].startswith("3.1.")
     assert document["info"]["version"] == mpcsim.__version__
+    assert [server["url"] for server in document["servers"]] == ["/", "http://127.0.0.1:9091"]
+    assert "CORS" in document["info"]["description"]
     check_surface(document, Path(__file__).with_name("surface.txt"))
 
 
@@ -90,5 +92,7 @@ def test_the_page_and_its_parts(api):
 
 
 def test_the_frameworks_own_pages_are_off(api):
-    for path in ("/docs", "/redoc", "/openapi.json", "/docs/oauth2-redirect"):
+    redirect = api.get("/docs", follow_redirects=False)
+    assert (redirect.status_code, redirect.headers["location"]) == (307, "api/docs")
+    for path in ("/redoc", "/openapi.json", "/docs/oauth2-redirect"):
         assert api.get(path).status_code == 404

@@ -14,7 +14,7 @@ from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.statements import SealKeyStatement
 from mpcsim.service.web import transport as web
 from node import errors
-from node.gateway_client.client import GatewayClient
+from node.gateway_client.client import REPLACED, GatewayClient
 
 KEY_ID = bytes(32)
 OPENING = wire.OpenVault(KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {})
@@ -66,7 +66,7 @@ ERRORS = [
         *(401, {"code": 757, "message": "JWT_EXPIRED"}, errors.Unauthorized),
         'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
     ),
-    (404, {"error": "no such key"}, errors.NotFound, "no such key"),
+    (404, {"error": "no such key"}, errors.NotFound, "no such key" + REPLACED),
     (409, {"error": "busy"}, errors.Upstream, "Upstream returned 409 Conflict: busy"),
     (
         *(503, {"error": "the node is away", "party": 2}, errors.Upstream),

@@ -8,6 +8,8 @@ import pytest
 
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.service.web.logs import JsonLines
+from mpcsim.service.web.request_records import RequestRecord
+from node.process.logs import ANONYMOUS_LINES, RequestLog
 from tests.node.double import doubled
 from tests.node.harness import FAST_PLACES, PLACES
 
@@ -60,6 +62,31 @@ def test_failures(node, lines):
         ("INFO", 404, "This user has no wallet"),
         ("INFO", 404, "Not found"),
         ("ERROR", 401, 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'),
+    ]
+
+
+def test_strangers_have_so_many_lines(lines):
+    """All that they ask for goes on, and what fails is always told."""
+    now = [0.0]
+    log = RequestLog(None, lambda: now[0])
+
+    def request(status, user_id=None):
+        record = RequestRecord("", user_id=user_id)
+        log._log({"method": "GET", "path": "/"}, record, status, 0.0, None)
+
+    for number in range(ANONYMOUS_LINES.count + 100):
+        request((404, 401)[number % 2])
+    assert len(lines()) == ANONYMOUS_LINES.count
+    request(200, "alice")
+    assert lines()[-1]["left_out"] == 100
+    request(404)
+    request(500)
+    now[0] += ANONYMOUS_LINES.each_s
+    request(404)
+    request(404)
+    assert [(line["status"], line.get("left_out")) for line in lines()[-2:]] == [
+        (500, 1),
+        (404, None),
     ]
 
 

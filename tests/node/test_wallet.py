@@ -12,13 +12,14 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.protocols import ecdsa, signing
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.protocols.signing import verifies
+from mpcsim.service.error_codes import Code
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import Reply
 from node import errors
 from node.process.timing import Timing
 from tests.node import wallets
-from tests.node.wallets import House, check_signature, failing, on, settled
+from tests.node.wallets import House, check_signature, failing, on, refused, settled
 
 CURVES = ("secp256k1", "ed25519")
 HASH = bytes(range(32))
@@ -187,7 +188,8 @@ async def test_strings_that_do_not_belong_together(house, records):
     assert shares == "Invalid encrypted_share: it does not open with this secret_store"
     damaged = one.encrypted_share[:500] + "AAAA" + one.encrypted_share[504:]
     assert await failing(errors.BadRequest, house.sign(one, encrypted_share=damaged)) == shares
-    assert await failing(errors.BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
+    said = await failing(errors.BadRequest, house.sign(one, curve="ed25519"))
+    assert said == "Invalid curve: the share is of a secp256k1 key"
     await failing(errors.BadRequest, house.sign(one, b"short"))
 
 
@@ -200,16 +202,22 @@ async def test_recover_without_a_key(house, records):
 
 # ---------------------------------------------------------------------- looking into the vault
 
+UNKNOWN_KEY = "no such key: it is unknown, or a recovery has replaced it"
+
 
 async def test_public_keys(house, records):
     ask = house.public_key
     for record in records.values():
         found = await ask(record)
         assert (found.public_key, found.xpub) == (record.public_key, None)  # not asked for
-        assert await failing(errors.BadRequest, ask(record, password="wrong")) == "Invalid password"
-        assert await failing(errors.NotFound, ask(record, key_id=64 * "0")) == "no such key"
+        wrong = await refused(errors.BadRequest, ask(record, password="wrong"))
+        assert (wrong.message, wrong.code) == ("Invalid password", Code.WRONG_PASSWORD)
+        assert await failing(errors.NotFound, ask(record, key_id=64 * "0")) == UNKNOWN_KEY
         curve = next(c for c in CURVES if c != record.curve)
-        assert await failing(errors.BadRequest, ask(record, curve=curve)) == "Invalid curve"
+        assert (
+            await failing(errors.BadRequest, ask(record, curve=curve))
+            == f"Invalid curve: the share is of a {record.curve} key"
+        )
 
 
 # ---------------------------------------------------------------------- recovery

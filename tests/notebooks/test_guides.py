@@ -39,6 +39,8 @@ FOLDER = ROOT / "notebooks" / "guides"
 GUIDES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
 MOST_LINES = 10
 """Of code in a block: each is an answer to a question."""
+PAGES = {"start.md", "library.md", "running.md", "settings.md", "models.md", "performance.md"}
+"""Pages that answer more than one question, and have headings of their own."""
 LONGER = {"latency.md": 1, "protocol.md": 1}
 """Blocks that define something whole."""
 
@@ -160,7 +162,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.few(5)
-@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*GUIDES, ROOT / "README.md"], ids=lambda path: path.stem)
 def test_a_guide_runs(
     path: Path, place: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,6 +193,9 @@ def test_a_guide_runs(
 def test_a_guide_is_short_and_shaped_as_the_others(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert f"]({path.name})" in (FOLDER / "README.md").read_text(encoding="utf-8")
+    if path.name in PAGES:
+        return
     assert [heading for heading in headings if heading in HEADINGS] == HEADINGS
     long = [
         block
@@ -198,7 +203,6 @@ def test_a_guide_is_short_and_shaped_as_the_others(path: Path) -> None:
         if block.language == "python" and len(block.lines) > MOST_LINES
     ]
     assert len(long) <= LONGER.get(path.name, 0), [block.text for block in long]
-    assert f"]({path.name})" in (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", [*GUIDES, FOLDER / "README.md"], ids=lambda path: path.stem)
@@ -207,7 +211,7 @@ def test_links_and_files_are_there(path: Path) -> None:
     for name, anchor in re.findall(r"\]\(([\w./]+?\.\w+)(?:#([\w-]+))?\)", text):
         linked = path.parent / name
         assert linked.is_file(), name
-        if anchor:
+        if anchor and linked.suffix == ".md":
             headings = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
             assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
     for name in re.findall(r"`((?:mpcsim|tests|node)/[\w./]+)`", text):

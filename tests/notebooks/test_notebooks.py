@@ -1,6 +1,7 @@
 """Every notebook runs from a clean kernel, and says what it says in the repository."""
 
 import ast
+import re
 from pathlib import Path
 
 import nbformat
@@ -9,6 +10,8 @@ import pytest
 from tests.helpers.notebooks import execute, notebooks, texts
 
 NOTEBOOKS = notebooks()
+MOST_BYTES = 1_000_000
+"""Of a notebook: heavier ones are not shown by code hosts."""
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
 
 
@@ -48,3 +51,16 @@ def test_cells_are_small(path: Path):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             assert len(cell.source.splitlines()) <= 25, cell.source
+
+
+@by_name
+def test_says_what_one_will_know_and_what_to_try_next(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    assert re.search(r"You will know .*? takes about \d+ minutes\.", notebook.cells[0].source)
+    words = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    assert any(re.search(r"^## .*(try next|Where to go)", each, re.I | re.M) for each in words)
+
+
+@by_name
+def test_is_light(path: Path):
+    assert path.stat().st_size <= MOST_BYTES

@@ -16,7 +16,7 @@ PUBLISHED = {
     *("conflict", "busy", "limited", "idempotency-key-used", "in-force", "suspended"),
     *("session-gone", "aborted", "outcome-unknown", "upstream-down", "upstream-late", "disk-full"),
     *("store-failed", "stores-apart", "restored", "untrusted-node", "not-configured", "reverted"),
-    "internal",
+    *("internal", "wrong-password"),
 }
 """Somebody's program knows these: there may be more one day, and none goes."""
 

@@ -1,5 +1,7 @@
 """Runs of protocols under anything that can be drawn: ours hold, planted mistakes are found."""
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
@@ -203,3 +205,43 @@ def test_an_exception_over_a_network():
 def test_orders_and_replays_shrink_to_nothing():
     assert str(Order()) == "messages arrived in the order [0]"
     assert len(record_session(frost_signing(2, 3, (1, 2)))) == 4
+
+
+NAMELESS: dict[str, tuple[dict[str, Any], str]] = {
+    "kind of a fault": ({"faults": (drop("Comitments"),)}, "unknown message 'Comitments'; did you"),
+    "sender": ({"faults": (drop(sender=7),)}, "faults: party 7 takes no part"),
+    "itself": ({"faults": (drop(sender=1, receiver=1),)}, "party 1 sends nothing to itself"),
+    "crash": ({"faults": (Crash(3),)}, "faults: party 3 takes no part"),
+    "replay": ({"replays": (Replay(99),)}, "replay: message 99, and a session"),
+    "cheater": ({"deviation": Deviation(3, "Commitments", "withheld")}, "party 3 takes no part"),
+    "its message": ({"deviation": Deviation(1, "Commit", "withheld")}, "unknown message 'Commit'"),
+    "change": ({"deviation": Deviation(1, "Commitments", "witheld")}, "mean withheld"),
+    "receiver": ({"deviation": Deviation(1, "Commitments", "withheld", 1)}, "nothing to party 1"),
+}
+
+
+@pytest.mark.parametrize(("how", "told"), NAMELESS.values(), ids=NAMELESS)
+def test_what_names_nothing_is_refused(how: dict[str, Any], told: str) -> None:
+    """A typo would make a test that tests nothing."""
+    with pytest.raises(UsageError, match=told):
+        run_protocol(frost_signing(2, 3, (1, 2)), **how)
+
+
+def test_what_never_took_place_is_told() -> None:
+    scenario = frost_signing(2, 3, (1, 2))
+    never = (drop("Commitments", nth=9), Crash(1, 50))
+    idle = [
+        "this never happened: the network lost Commitments number 9",
+        "this never happened: party 1 crashed after 50 messages, for good",
+    ]
+    assert run_protocol(scenario, faults=never).idle == idle
+    network = Network.mesh(scenario.members, 1.0)
+    assert run_over_network(scenario, network, faults=never).idle == idle
+    late = Deviation(2, "SignatureShare", "withheld")
+    stopped = run_protocol(scenario, faults=(drop("Commitments", receiver=2),), deviation=late)
+    assert stopped.idle == ["the cheater never came to deviate"]
+
+
+def test_an_order_has_numbers() -> None:
+    with pytest.raises(UsageError, match="an order has no numbers"):
+        Order(())

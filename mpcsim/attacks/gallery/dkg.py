@@ -7,22 +7,25 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from mpcsim.attacks.gallery.entries import entry
 from mpcsim.attacks.harness import (
+    ALL,
     CHEATER,
     HONEST,
+    PAIR,
     THIRD,
-    broken_if_both_done,
-    broken_if_done,
-    cannot_combine,
+    WRONG_SHARE,
+    cheat_one_party,
+    cheat_two_parties,
     cheating_party,
-    crash_if_raised,
+    crash_party,
     finding_of,
     honest_party,
     point_of_unknown_logarithm,
-    run_to_end,
+    spoil_shares_of_two,
 )
-from mpcsim.attacks.model import Attack, Effect, Finding
-from mpcsim.attacks.research import Build, ResearchBuild, Shape, without
+from mpcsim.attacks.model import Effect, Finding
+from mpcsim.attacks.research import Build, Shape, without
 from mpcsim.crypto import commitment, schnorr
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.group import Group, Point, Scalar
@@ -33,7 +36,8 @@ from mpcsim.crypto.hashing import Tag, tagged_hash, u32
 from mpcsim.crypto.mta.base import direction_sid
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.crypto.schnorr import Proof
-from mpcsim.errors import Consequence, InRound, Reason, UsageError
+from mpcsim.errors import Reason, UsageError
+from mpcsim.ids import PartyId
 from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg import DKG, steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
@@ -41,10 +45,8 @@ from mpcsim.protocols.engine import Definition, Done, RoundOutput
 from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import run
 from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
-
-PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
-RETRY = Consequence.RETRY
 
 
 def honest_dealer(
@@ -52,6 +54,11 @@ def honest_dealer(
 ) -> Any:
     """Return an honest party of the build's key generation."""
     return honest_party(build, DKG, dkg.setup(curve, 2, tuple(parties)), i)
+
+
+def honest_dealers(build: Build, curve: str = "ed25519") -> dict[PartyId, Any]:
+    """Return the two honest parties of three."""
+    return {i: honest_dealer(build, i, ALL, curve) for i in (HONEST, THIRD)}
 
 
 def cheating_dealer(
@@ -80,17 +87,8 @@ class Dealer(Adversary):
     def _tamper(self, kind: str, to: int, message: Any) -> Any:
         if isinstance(message, Commit):
             kept = self.party.keep
-            opened = self._reveal(
-                Reveal(
-                    {},
-                    kept.coefficients,
-                    None,
-                    kept.chain_code,
-                    kept.channel_key,
-                    kept.blinding,
-                ),
-                to,
-            )
+            values = kept.coefficients, None, kept.chain_code, kept.channel_key, kept.blinding
+            opened = self._reveal(Reveal({}, *values), to)
             V = steps.commit_to_reveal(
                 self.party.session_id,
                 self.me,
@@ -113,6 +111,7 @@ class Dealer(Adversary):
 # ---------------------------------------------------------------------- D1: rogue key
 
 
+@entry("D1", without=[Reason.COMMITMENT_OPENING, Reason.PROOF_OF_KNOWLEDGE])
 def rogue_key(build: Build) -> Finding:
     """Reveal last, and cancel what the other revealed: C_2 = y*G - C_1, for a y of its choice.
 
@@ -129,11 +128,14 @@ def rogue_key(build: Build) -> Finding:
         return replace(message, share=share) if isinstance(message, Deal) else message
 
     adversary.tamper = tamper
-    honest = honest_dealer(build)
-    run_to_end(honest, adversary)
     text = "the honest party holds a share of a key that the cheater chose: y*G = Y"
-    chosen = ED25519.base(y)
-    return broken_if_done(honest, lambda it: it.public_key == chosen, Effect.CHOSEN_KEY, text)
+    return cheat_one_party(
+        honest_dealer(build),
+        adversary,
+        lambda it: it.public_key == ED25519.base(y),
+        Effect.CHOSEN_KEY,
+        text,
+    )
 
 
 # ---------------------------------------------------------------------- D2: threshold raise
@@ -145,6 +147,9 @@ def padded_public_shares(group: Group, C: Any, holders: Any) -> dict[Any, Point]
     return {i: evaluate_commitment(total, i) for i in holders}
 
 
+@entry(
+    "D2", without=[Reason.THRESHOLD_MISMATCH], replacing={steps.public_shares: padded_public_shares}
+)
 def threshold_raise(build: Build) -> Finding:
     """Deal one coefficient more than agreed: the sum has degree t, and t shares are too few."""
     extra = ED25519.scalar(99)
@@ -156,63 +161,63 @@ def threshold_raise(build: Build) -> Finding:
         return honest + extra * ED25519.scalar(to * to)
 
     lax = without(DKG, Reason.THRESHOLD_MISMATCH)
-    honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
     cheater = Dealer(cheating_dealer(ALL, definition=lax), reveal, share)
     text = "a key of '2 of 3', of which no two honest shares make the key"
-    return broken_if_both_done(honest, cheater, cannot_combine, Effect.UNUSABLE, text)
+    return spoil_shares_of_two(honest_dealers(build), cheater, text)
 
 
 # ---------------------------------------------------------------------- D3: a bad share
 
 
+@entry("D3", without=[Reason.SHARE_INCONSISTENT])
 def bad_share(build: Build) -> Finding:
     """Deal party 1 the right share plus one."""
-    one = ED25519.scalar(1)
-    honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
-    bad = alter_kind("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
-    cheater = Adversary(cheating_dealer(ALL), bad)
+    cheater = Adversary(cheating_dealer(ALL), WRONG_SHARE)
     text = "both finish, with two shares that do not make the key"
-    return broken_if_both_done(honest, cheater, cannot_combine, Effect.UNUSABLE, text)
+    return spoil_shares_of_two(honest_dealers(build), cheater, text)
 
 
 # ---------------------------------------------------------------------- D4: index zero
 
 
-def index_zero(build: Build) -> Finding:
-    """Ask for the index 0: f(0) is the key itself."""
-    parties = (0, 1, 2)
+def try_parties(build: Build, parties: Any, members: Any, attacker: int) -> Any:
+    """Run a key generation of these parties; return the attacker's share, or another finding."""
     try:
-        agreed = dkg.DkgSetup("ed25519", 2, parties)  # type: ignore[arg-type]
-        members = [honest_party(build, DKG, agreed, i) for i in parties]
+        agreed = dkg.DkgSetup("ed25519", 2, parties)
+        joined = [honest_party(build, DKG, agreed, i) for i in members]
     except UsageError as error:
         return Finding.refused(str(error))
-    run_to_end(*members)
-    attacker = members[0].outcome
-    if not isinstance(attacker, Done):
-        return finding_of(members[0])
-    held = attacker.result
+    run(joined)
+    outcome = joined[attacker].outcome
+    return outcome.result if isinstance(outcome, Done) else finding_of(joined[attacker])
+
+
+@entry(
+    "D4a",
+    shape=Shape(setup_check=False),
+    replacing={echo: lambda view, inbox, kind: {}, check_echo: lambda *_: None},
+)
+def index_zero(build: Build) -> Finding:
+    """Ask for the index 0: f(0) is the key itself."""
+    held = try_parties(build, (0, 1, 2), (0, 1, 2), 0)
+    if isinstance(held, Finding):
+        return held
     text = "the 'share' of party 0 is the private key: x_0*G = Y"
     return Finding.broken_if(ED25519.base(held.secret_share) == held.public_key, Effect.KEY, text)
 
 
+@entry("D4b", shape=Shape(setup_check=False))
 def duplicate_index(build: Build) -> Finding:
     """Set up three holders of whom two have the same index, and so the same share."""
-    parties = (HONEST, CHEATER, CHEATER)
+    held = try_parties(build, (HONEST, CHEATER, CHEATER), PAIR, 1)
+    if isinstance(held, Finding):
+        return held
     try:
-        agreed = dkg.DkgSetup("ed25519", 2, parties)
-        members = [honest_party(build, DKG, agreed, i) for i in PAIR]
-    except UsageError as error:
-        return Finding.refused(str(error))
-    run_to_end(*members)
-    held = members[1].outcome
-    if not isinstance(held, Done):
-        return finding_of(members[1])
-    try:
-        lagrange_coefficient(ED25519, CHEATER, parties[1:])
+        lagrange_coefficient(ED25519, CHEATER, (CHEATER, CHEATER))
     except UsageError as error:
         text = f"two of the three holders have one share between them: {error}"
         return Finding.broken(Effect.UNUSABLE, text)
-    return finding_of(members[1])
+    return Finding.harmless()
 
 
 # ---------------------------------------------------------------------- D5, P8: proofs
@@ -228,16 +233,18 @@ def challenge_without_nonce(session: bytes, prover: int, Y: Point, R: Point) -> 
     return Y.group.hash_to_scalar(Tag.SCHNORR, session, u32(prover), Y.encode())
 
 
+@entry("D5", replacing={schnorr._challenge: unbound_challenge})
 def borrowed_proof(build: Build) -> Finding:
     """Replay another party's constant term, and the proof it made for it in an earlier session."""
     earlier = [honest_party(build, DKG, dkg.setup("ed25519", 2, PAIR), i, "earlier") for i in PAIR]
-    run_to_end(*earlier)
+    run(earlier)
     old = earlier[1].inbox.received(Reveal)[HONEST]
     return _deal_unknown_constant(
         build, old.coefficients[0], lambda sid, C_0: old.proof, "party 1's own proof, replayed"
     )
 
 
+@entry("P8", replacing={schnorr._challenge: challenge_without_nonce})
 def forged_proof(build: Build) -> Finding:
     """Exploit weak Fiat-Shamir: with e = H(Y), choose z and solve for R = z*G - e*Y."""
 
@@ -263,10 +270,9 @@ def _deal_unknown_constant(
         proof = prove(inner.keep.transcript, C_0) if message.proof else None
         return replace(message, coefficients=C, proof=proof)
 
-    honest = honest_dealer(build)
-    run_to_end(honest, Dealer(inner, reveal, lambda _, to: share))
+    cheater = Dealer(inner, reveal, lambda _, to: share)
     text += "; nobody knows the key that came out"
-    return broken_if_done(honest, lambda _: True, Effect.NO_KNOWLEDGE, text)
+    return cheat_one_party(honest_dealer(build), cheater, lambda _: True, Effect.NO_KNOWLEDGE, text)
 
 
 # ---------------------------------------------------------------------- D6: copied commitment
@@ -279,6 +285,14 @@ def commit_without_committer(
     return tagged_hash(Tag.COMMITMENT, session, blinding, *values[:-1])
 
 
+@entry(
+    "D6",
+    without=[Reason.SHARE_INCONSISTENT],
+    replacing={
+        commitment.commit: commit_without_committer,
+        schnorr._challenge: unbound_challenge,
+    },
+)
 def copied_commitment(build: Build) -> Finding:
     """Copy party 1's commitment, later its opening.
 
@@ -304,14 +318,13 @@ def copied_commitment(build: Build) -> Finding:
 
     adversary.tamper = copy
     honest = honest_dealer(build)
-    run_to_end(honest, adversary)
     text = "the 'joint' key is twice party 1's own part: Y = 2*C_1"
 
     def is_twice_its_own(share: KeyShare) -> bool:
         mine = honest.inbox.own[Reveal][1].coefficients[0]
         return bool(share.public_key == mine + mine)
 
-    return broken_if_done(honest, is_twice_its_own, Effect.BIAS, text)
+    return cheat_one_party(honest, adversary, is_twice_its_own, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- D7: equivocation
@@ -322,6 +335,7 @@ def transcript_of_name_only(view: Any, inbox: Any, kind: Any) -> bytes:
     return tagged_hash(Tag.SESSION, view.session_id)
 
 
+@entry("D7", without=[Reason.ECHO_MISMATCH], replacing={transcript_hash: transcript_of_name_only})
 def two_polynomials(build: Build) -> Finding:
     """Deal one polynomial to party 1, another to party 3, each consistent in itself."""
     group, rng = ED25519, SeededRng("two polynomials")
@@ -337,37 +351,35 @@ def two_polynomials(build: Build) -> Finding:
             proof = schnorr.prove(inner.keep.transcript, CHEATER, f[to][0], C[0], rng)
         return replace(message, coefficients=C, proof=proof)
 
-    adversary = Dealer(inner, reveal, lambda _, to: evaluate(f[to], to))
-    honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
-    text = "parties 1 and 3 finish with different public keys"
-    return broken_if_both_done(
-        honest, adversary, lambda a, b: a.public_key != b.public_key, Effect.SPLIT, text
+    return cheat_two_parties(
+        honest_dealers(build),
+        Dealer(inner, reveal, lambda _, to: evaluate(f[to], to)),
+        lambda a, b: a.public_key != b.public_key,
+        Effect.SPLIT,
+        "parties 1 and 3 finish with different public keys",
     )
 
 
 # ---------------------------------------------------------------------- D8: chain code
 
 
+@entry("D8a", without=[Reason.COMMITMENT_OPENING])
 def two_chain_codes(build: Build) -> Finding:
     """Reveal one part of the chain code to party 1, another to party 3: they would pay to addresses
     that the other one cannot sign for."""
 
-    def other(message: Reveal) -> Reveal:
-        return replace(message, chain_code=bytes(32))
-
-    adversary = Adversary(cheating_dealer(ALL, "secp256k1"), alter_kind("Reveal", other, {THIRD}))
-    honest = {i: honest_dealer(build, i, ALL, "secp256k1") for i in (HONEST, THIRD)}
-    text = "parties 1 and 3 finish with one key, and different children of it"
-    return broken_if_both_done(
-        honest,
-        adversary,
+    other = alter_kind("Reveal", lambda m: replace(m, chain_code=bytes(32)), {THIRD})
+    return cheat_two_parties(
+        honest_dealers(build, "secp256k1"),
+        Adversary(cheating_dealer(ALL, "secp256k1"), other),
         lambda a, b: a.record.derive((0,))[0] != b.record.derive((0,))[0],
         Effect.SPLIT,
-        text,
+        "parties 1 and 3 finish with one key, and different children of it",
         otherwise=THIRD,
     )
 
 
+@entry("D8b", without=[Reason.COMMITMENT_OPENING])
 def chosen_chain_code(build: Build) -> Finding:
     """Reveal last, and try parts until the chain code begins with a zero byte."""
     adversary = Adversary(cheating_dealer(curve="secp256k1"), hold={"Reveal"})
@@ -382,15 +394,19 @@ def chosen_chain_code(build: Build) -> Finding:
         return message
 
     adversary.tamper = alter_kind("Reveal", steer)
-    honest = honest_dealer(build, curve="secp256k1")
-    run_to_end(honest, adversary)
-    text = "the chain code begins with the byte it was to have"
-    return broken_if_done(honest, lambda it: it.record.chain_code[0] == 0, Effect.BIAS, text)
+    return cheat_one_party(
+        honest_dealer(build, curve="secp256k1"),
+        adversary,
+        lambda it: it.record.chain_code[0] == 0,
+        Effect.BIAS,
+        "the chain code begins with the byte it was to have",
+    )
 
 
 # ---------------------------------------------------------------------- D9: identity
 
 
+@entry("D9", without=[Reason.BASE_OT_DEGENERATE])
 def identity_in_base_ot(build: Build) -> Finding:
     """Send r_0 = -H_0(r_1): the sender's combined point is the identity, which has no encoding."""
     adversary = Adversary(cheating_dealer(curve="secp256k1"))
@@ -403,192 +419,4 @@ def identity_in_base_ot(build: Build) -> Finding:
         return MultiplicationOffer(replace(offer, r0=(r_0, *offer.r0[1:])))
 
     adversary.tamper = alter_kind("MultiplicationOffer", annihilate)
-    honest = honest_dealer(build, curve="secp256k1")
-
-    def run_it() -> Finding:
-        run_to_end(honest, adversary)
-        return finding_of(honest)
-
-    return crash_if_raised(run_it)
-
-
-ATTACKS = (
-    Attack(
-        id="D1",
-        name="rogue key",
-        reference="Sigma Prime on drand (2020); Komlo-Goldberg, eprint 2020/852",
-        step="dkg, round 2, Reveal: C_{i,0}",
-        check="coefficients are committed to in round 1, and the constant term proven known",
-        injection="U: reveals last, y*G less what the other revealed",
-        run=rogue_key,
-        research=lambda: ResearchBuild(
-            without=[Reason.COMMITMENT_OPENING, Reason.PROOF_OF_KNOWLEDGE]
-        ),
-        expected_on=Finding.aborted(
-            Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
-        ),
-        expected_off=Finding.broken(Effect.CHOSEN_KEY),
-    ),
-    Attack(
-        id="D2",
-        name="threshold raise",
-        reference="Trail of Bits, TOB-SILA-1 and -2; WSTS, issue 87 and pull request 88",
-        step="dkg, round 2, Reveal: the length of C_i",
-        check="exactly t coefficients, and a proof for the first",
-        injection="M: one coefficient more, committed to and dealt by",
-        run=threshold_raise,
-        research=lambda: ResearchBuild(
-            without=[Reason.THRESHOLD_MISMATCH],
-            replacing={steps.public_shares: padded_public_shares},
-        ),
-        expected_on=Finding.aborted(
-            Reason.THRESHOLD_MISMATCH, InRound(3, "deal"), {CHEATER}, consequence=RETRY
-        ),
-        expected_off=Finding.broken(Effect.UNUSABLE),
-    ),
-    Attack(
-        id="D3",
-        name="a bad share for one party",
-        reference="Feldman, FOCS 1987; Pedersen, EUROCRYPT 1991",
-        step="dkg, round 3, Deal: f_i(j)",
-        check="f_i(j)*G = sum_k j^k * C_{i,k}, or the dealer is named",
-        injection="M: share + 1, toward party 1 alone",
-        run=bad_share,
-        research=lambda: ResearchBuild(without=[Reason.SHARE_INCONSISTENT]),
-        expected_on=Finding.aborted(
-            Reason.SHARE_INCONSISTENT, InRound(4, "finish"), {CHEATER}, consequence=RETRY
-        ),
-        expected_off=Finding.broken(Effect.UNUSABLE),
-    ),
-    Attack(
-        id="D4a",
-        name="an index of zero",
-        reference="mpcsec, zero and duplicate indices; tss-lib, NotUniqueXiValues",
-        step="dkg, set-up: the parties",
-        check="identifiers are 1..65535, distinct and in order; on the wire, too",
-        injection="X: parties 0, 1 and 2",
-        run=index_zero,
-        research=lambda: ResearchBuild(
-            shape=Shape(setup_check=False),
-            replacing={echo: lambda view, inbox, kind: {}, check_echo: lambda *_: None},
-        ),
-        expected_on=Finding.refused(),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-    Attack(
-        id="D4b",
-        name="one index twice",
-        reference="mpcsec, zero and duplicate indices; tss-lib, NotUniqueXiValues",
-        step="dkg, set-up: the parties",
-        check="identifiers are distinct and in order",
-        injection="X: parties 1, 2 and 2",
-        run=duplicate_index,
-        research=lambda: ResearchBuild(shape=Shape(setup_check=False)),
-        expected_on=Finding.refused(),
-        expected_off=Finding.broken(Effect.UNUSABLE),
-    ),
-    Attack(
-        id="D5",
-        name="a replayed proof of knowledge",
-        reference="CVE-2022-47930 (tss-lib, pull request 256)",
-        step="dkg, round 2, Reveal: the proof",
-        check="the challenge binds session and prover",
-        injection="R: another's constant term with its proof of an earlier session",
-        run=borrowed_proof,
-        research=lambda: ResearchBuild(replacing={schnorr._challenge: unbound_challenge}),
-        expected_on=Finding.aborted(
-            Reason.PROOF_OF_KNOWLEDGE, InRound(3, "deal"), {CHEATER}, consequence=RETRY
-        ),
-        expected_off=Finding.broken(Effect.NO_KNOWLEDGE),
-    ),
-    Attack(
-        id="D6",
-        name="a copied commitment",
-        reference="Dolev-Dwork-Naor, STOC 1991 (non-malleability)",
-        step="dkg, rounds 1 and 2, Commit and Reveal",
-        check="the committer's identifier is inside the commitment and the proof",
-        injection="U: repeats party 1's commitment and opening",
-        run=copied_commitment,
-        research=lambda: ResearchBuild(
-            without=[Reason.SHARE_INCONSISTENT],
-            replacing={
-                commitment.commit: commit_without_committer,
-                schnorr._challenge: unbound_challenge,
-            },
-        ),
-        expected_on=Finding.aborted(
-            Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
-        ),
-        expected_off=Finding.broken(Effect.BIAS),
-    ),
-    Attack(
-        id="D7",
-        name="different polynomials for different receivers",
-        reference="The FROST Book, distributed key generation: broadcast channel",
-        step="dkg, round 1, Commit, three parties",
-        check="round 2 echoes a digest of every Commit; the transcript binds them all",
-        injection="E: a polynomial for each receiver, consistent with itself",
-        run=two_polynomials,
-        research=lambda: ResearchBuild(
-            without=[Reason.ECHO_MISMATCH], replacing={transcript_hash: transcript_of_name_only}
-        ),
-        expected_on=Finding.aborted(Reason.ECHO_MISMATCH, InRound(3, "deal"), suspects={CHEATER}),
-        expected_off=Finding.broken(Effect.SPLIT),
-    ),
-    Attack(
-        id="D8a",
-        name="different chain codes for different receivers",
-        reference="Trail of Bits, TOB-SILA-7",
-        step="dkg, round 2, Reveal: c_i, three parties",
-        check="c_i is committed to in round 1, and round 2 echoes a digest of every Commit",
-        injection="E: another c_i for party 3",
-        run=two_chain_codes,
-        research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
-        expected_on=Finding.aborted(
-            Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
-        ),
-        expected_off=Finding.broken(Effect.SPLIT),
-    ),
-    Attack(
-        id="D8b",
-        name="a chain code of one's choice",
-        reference="Trail of Bits, TOB-SILA-7; Cleve, STOC 1986 (biased coins)",
-        step="dkg, round 2, Reveal: c_i",
-        check="c_i is committed to in round 1",
-        injection="U: reveals last, and tries parts until their hash begins as it likes",
-        run=chosen_chain_code,
-        research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
-        expected_on=Finding.aborted(
-            Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
-        ),
-        expected_off=Finding.broken(Effect.BIAS),
-    ),
-    Attack(
-        id="D9",
-        name="the identity in a base OT",
-        reference="Trail of Bits, TOB-SILA-3 (panics)",
-        step="dkg, round 2, MultiplicationOffer: r_0",
-        check="a combined point that is the identity aborts; decoders refuse the identity",
-        injection="M: r_0 = -H_0(r_1)",
-        run=identity_in_base_ot,
-        research=lambda: ResearchBuild(without=[Reason.BASE_OT_DEGENERATE]),
-        expected_on=Finding.aborted(
-            Reason.BASE_OT_DEGENERATE, InRound(3, "deal"), {CHEATER}, consequence=RETRY
-        ),
-        expected_off=Finding.broken(Effect.CRASH),
-    ),
-    Attack(
-        id="P8",
-        name="a Fiat-Shamir challenge that leaves a value out",
-        reference="tss-lib, pull requests 42 and 43; Bernhard-Pereira-Warinschi, ASIACRYPT 2012",
-        step="dkg, round 2, Reveal: the proof",
-        check="the challenge hashes every value of the equation that is verified",
-        injection="F: R = z*G - e*Y for a Y whose logarithm the cheater does not know",
-        run=forged_proof,
-        research=lambda: ResearchBuild(replacing={schnorr._challenge: challenge_without_nonce}),
-        expected_on=Finding.aborted(
-            Reason.PROOF_OF_KNOWLEDGE, InRound(3, "deal"), {CHEATER}, consequence=RETRY
-        ),
-        expected_off=Finding.broken(Effect.NO_KNOWLEDGE),
-    ),
-)
+    return crash_party(honest_dealer(build, curve="secp256k1"), adversary)

@@ -10,29 +10,29 @@ from typing import Any, cast
 from nacl import bindings as sodium
 
 from mpcsim.attacks.gallery import edwards
-from mpcsim.attacks.gallery.dkg import Dealer, cheating_dealer, honest_dealer
+from mpcsim.attacks.gallery.dkg import Dealer, cheating_dealer, honest_dealers
 from mpcsim.attacks.gallery.edwards import LaxPoint, accept_small_order, verify_with_cofactor
+from mpcsim.attacks.gallery.entries import entry
 from mpcsim.attacks.gallery.frost import MESSAGE, cheating_signer, signer
 from mpcsim.attacks.harness import (
+    ALL,
     CHEATER,
     HONEST,
-    THIRD,
-    broken_if_both_done,
-    cannot_combine,
+    PAIR,
+    can_combine,
+    cheat_one_party,
+    cheat_two_parties,
     cheating_party,
-    finding_of,
-    run_to_end,
 )
-from mpcsim.attacks.model import Attack, Effect, Finding
-from mpcsim.attacks.research import Build, ResearchBuild, Shape
+from mpcsim.attacks.model import Effect, Finding
+from mpcsim.attacks.research import Build, Shape
 from mpcsim.crypto import commitment, schnorr
-from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.hashing import HashTag, Tag, tagged_hash
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.errors import Consequence, OnReceipt, Reason
 from mpcsim.protocols import frost
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Reveal
-from mpcsim.protocols.engine import Done, RoundOutput
+from mpcsim.protocols.engine import RoundOutput
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterSign
@@ -43,11 +43,12 @@ from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 # ---------------------------------------------------------------------- P4: ambiguous hashing
 
 
-def hash_joined_parts(tag: Tag, *parts: bytes) -> bytes:
+def hash_joined_parts(tag: HashTag, *parts: bytes) -> bytes:
     """Hash parts joined by a character that may be in the parts."""
     return hashlib.sha256(b"$".join([tag.value.encode(), *parts])).digest()
 
 
+@entry("P4", replacing={tagged_hash: hash_joined_parts})
 def alpha_shuffle(build: Build) -> Finding:
     """Commit to the values (a$b, c), open as (a, b$c)."""
     commit, opens = build.function(commitment.commit), build.function(commitment.opens)
@@ -61,6 +62,7 @@ def alpha_shuffle(build: Build) -> Finding:
 # ---------------------------------------------------------------------- S10: small order in a key
 
 
+@entry("S10a", shape=Shape(wire=accept_small_order))
 def small_order_in_key(build: Build) -> Finding:
     """Add T = (0, -1), of order two, to both coefficients of party 2's polynomial.
 
@@ -68,8 +70,7 @@ def small_order_in_key(build: Build) -> Finding:
     challenge is even. The key that comes out is Y + T: a signature verifies in one of two cases.
     """
     T = LaxPoint(edwards.ORDER_2)
-    everyone = (HONEST, CHEATER, THIRD)
-    inner = cheating_dealer(everyone, definition=build.definition(DKG))
+    inner = cheating_dealer(ALL, definition=build.definition(DKG))
     rng = SeededRng("until the challenge is even")
 
     def reveal(message: Reveal, to: int) -> Reveal:
@@ -82,19 +83,29 @@ def small_order_in_key(build: Build) -> Finding:
             if schnorr._challenge(transcript, CHEATER, C[0], proof.R).n % 2 == 0:
                 return replace(message, coefficients=C, proof=proof)
 
-    honest = {i: honest_dealer(build, i, everyone) for i in (HONEST, THIRD)}
-
     def is_outside(one: KeyShare, other: KeyShare) -> bool:
         Y = one.public_key.encode()
-        return cannot_combine(one, other) and not sodium.crypto_core_ed25519_is_valid_point(Y)
+        return not (can_combine(one, other) or sodium.crypto_core_ed25519_is_valid_point(Y))
 
     text = "both finish with Y + T, which is not in the group"
-    return broken_if_both_done(honest, Dealer(inner, reveal), is_outside, Effect.UNUSABLE, text)
+    return cheat_two_parties(
+        honest_dealers(build), Dealer(inner, reveal), is_outside, Effect.UNUSABLE, text
+    )
 
 
 # ---------------------------------------------------------------------- S10: small order in R
 
 
+def verify_cofactored(signature: Any, group_public_key: Any, msg: bytes) -> bool:
+    """Verify a signature by the equation with the cofactor."""
+    return verify_with_cofactor(signature.encode(), group_public_key.encode(), msg)
+
+
+@entry(
+    "S10b",
+    shape=Shape(wire=accept_small_order),
+    replacing={steps.verify_signature: verify_cofactored},
+)
 def small_order_in_nonce(build: Build) -> Finding:
     """Add a point of order eight to D_2: verifiers with and without the cofactor then disagree."""
 
@@ -120,25 +131,22 @@ def small_order_in_nonce(build: Build) -> Finding:
         return RoundOutput(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z))
 
     honest = signer(build, HONEST)
-    setup = frost.setup(keys("ed25519")[CHEATER], (HONEST, CHEATER), MESSAGE)
-    run_to_end(honest, cheating_party(with_round(with_round(FROST, 1, commit), 2, sign), setup))
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    signature, Y = honest.outcome.result, honest.setup.share.public_key
+    setup = frost.setup(keys("ed25519")[CHEATER], PAIR, MESSAGE)
+    cheater = cheating_party(with_round(with_round(FROST, 1, commit), 2, sign), setup)
+    Y = honest.setup.share.public_key
+
+    def verifiers_disagree(signature: steps.Ed25519Signature) -> bool:
+        refused = not steps.verify_signature(signature, Y, MESSAGE)
+        return refused and verify_with_cofactor(signature.encode(), Y.encode(), MESSAGE)
+
     text = "released; valid with the cofactor (RFC 8032), refused by libsodium"
-    one = verify_with_cofactor(signature.encode(), Y.encode(), MESSAGE)
-    other = steps.verify_signature(signature, Y, MESSAGE)
-    return Finding.broken_if(one and not other, Effect.SPLIT, text)
-
-
-def verify_cofactored(signature: Any, group_public_key: Any, msg: bytes) -> bool:
-    """Verify a signature by the equation with the cofactor."""
-    return verify_with_cofactor(signature.encode(), group_public_key.encode(), msg)
+    return cheat_one_party(honest, cheater, verifiers_disagree, Effect.SPLIT, text)
 
 
 # ---------------------------------------------------------------------- S10: S + L
 
 
+@entry("S10c", shape=Shape(wire=accept_small_order))
 def scalar_out_of_range(build: Build) -> Finding:
     """Send z_2 + L instead of z_2: the same residue, other bytes."""
 
@@ -146,76 +154,12 @@ def scalar_out_of_range(build: Build) -> Finding:
         return message.seen + (message.share.n + edwards.L).to_bytes(32, "little")
 
     honest = signer(build, HONEST)
-    run_to_end(honest, Adversary(cheating_signer(), alter_kind("SignatureShare", raised)))
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    signature = honest.outcome.result
-    S = int.from_bytes(signature.z, "little") + edwards.L
-    twin, Y = signature.R + S.to_bytes(32, "little"), honest.setup.share.public_key.encode()
+    cheater = Adversary(cheating_signer(), alter_kind("SignatureShare", raised))
+
+    def has_a_twin(signature: steps.Ed25519Signature) -> bool:
+        S = int.from_bytes(signature.z, "little") + edwards.L
+        twin, Y = signature.R + S.to_bytes(32, "little"), honest.setup.share.public_key.encode()
+        return verify_with_cofactor(twin, Y, MESSAGE)
+
     text = "accepted as z_2; and (R, S + L) verifies wherever S is not compared with L"
-    return Finding.broken_if(verify_with_cofactor(twin, Y, MESSAGE), Effect.MALLEABLE, text)
-
-
-ATTACKS = (
-    Attack(
-        id="P4",
-        name="alpha-shuffle: ambiguous hashing",
-        reference="CVE-2022-47931 (tss-lib, pull requests 233 and 257); TSSHOCK (2023)",
-        step="every hash: here, a commitment",
-        check="every part is length-prefixed, every use has a tag of its own",
-        injection="M: the border between two values moved",
-        run=alpha_shuffle,
-        research=lambda: ResearchBuild(replacing={tagged_hash: hash_joined_parts}),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.AMBIGUOUS),
-    ),
-    Attack(
-        id="S10a",
-        name="a key with a component of small order",
-        reference="Baby Sharks; tss-lib, pull request 115",
-        step="dkg on ed25519, round 2, Reveal: C_i",
-        check="decoders take points of the prime-order subgroup only",
-        injection="M: the point of order two added to both coefficients",
-        run=small_order_in_key,
-        research=lambda: ResearchBuild(shape=Shape(wire=accept_small_order)),
-        expected_on=Finding.aborted(
-            Reason.MALFORMED_MESSAGE,
-            OnReceipt(CHEATER, "Reveal"),
-            {CHEATER},
-            consequence=Consequence.RETRY,
-        ),
-        expected_off=Finding.broken(Effect.UNUSABLE),
-    ),
-    Attack(
-        id="S10b",
-        name="a nonce commitment of small order",
-        reference="Chalkias-Garillot-Nikolaenko, eprint 2020/1244; ZF FROST, deserialization",
-        step="frost, round 1, Commitments: D_i",
-        check="decoders take points of the prime-order subgroup only; libsodium verifies",
-        injection="M: a point of order eight added to D_2",
-        run=small_order_in_nonce,
-        research=lambda: ResearchBuild(
-            shape=Shape(wire=accept_small_order),
-            replacing={steps.verify_signature: verify_cofactored},
-        ),
-        expected_on=Finding.aborted(
-            Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "Commitments"), {CHEATER}
-        ),
-        expected_off=Finding.broken(Effect.SPLIT),
-    ),
-    Attack(
-        id="S10c",
-        name="a scalar that is not below the order",
-        reference="RFC 8032, section 5.1.7; eprint 2020/1244",
-        step="frost, round 2, SignatureShare: z_i",
-        check="decoders take canonical scalars only; libsodium refuses S >= L",
-        injection="M: z_2 + L",
-        run=scalar_out_of_range,
-        research=lambda: ResearchBuild(shape=Shape(wire=accept_small_order)),
-        expected_on=Finding.aborted(
-            Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "SignatureShare"), {CHEATER}
-        ),
-        expected_off=Finding.broken(Effect.MALLEABLE),
-        also=("P9",),
-    ),
-)
+    return cheat_one_party(honest, cheater, has_a_twin, Effect.MALLEABLE, text)

@@ -6,24 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mpcsim.attacks.gallery.entries import entry
 from mpcsim.attacks.harness import (
+    ALL,
+    BANS,
     CHEATER,
     HONEST,
+    PAIR,
     THIRD,
     cheating_party,
+    find_false_blame,
     finding_of,
     honest_party,
-    run_to_end,
     solve_linear,
 )
-from mpcsim.attacks.model import Attack, Effect, Finding
-from mpcsim.attacks.research import Build, ResearchBuild
+from mpcsim.attacks.model import Effect, Finding
+from mpcsim.attacks.research import Build
 from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.ed25519 import ED25519 as G
 from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.crypto.groups.polynomial import lagrange_coefficient
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.errors import Aborted, InRound, Reason, UsageError
+from mpcsim.errors import Aborted, Reason, UsageError
 from mpcsim.protocols import frost
 from mpcsim.protocols.engine import Done, RoundOutput, Send
 from mpcsim.protocols.engine.channel import unseal
@@ -32,10 +36,10 @@ from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterCommit
 from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import run
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
-PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 MESSAGE, WANTED = b"pay 5 to Alice", b"pay everything to the attacker"
 ONE = G.scalar(1)
 
@@ -101,6 +105,14 @@ def _answer(build: Build, share: KeyShare, nonces: Any, label: str, send: Any) -
     return attacker, message
 
 
+def no_binding_factors(
+    group_public_key: Point, commitment_list: Sequence[steps.Commitment], msg: bytes
+) -> dict[Any, Scalar]:
+    """Return rho_i = 1, as in threshold Schnorr before FROST."""
+    return {identifier: ONE for identifier, _, _ in commitment_list}
+
+
+@entry("S4", replacing={steps.compute_binding_factors: no_binding_factors})
 def ros(build: Build) -> Finding:
     """Open 256 sessions, let party 1 commit in all of them, and only then choose the nonces.
 
@@ -148,13 +160,6 @@ def ros(build: Build) -> Finding:
     return Finding.broken_if(steps.verify_signature(forged, Y, WANTED), Effect.FORGERY, text)
 
 
-def no_binding_factors(
-    group_public_key: Point, commitment_list: Sequence[steps.Commitment], msg: bytes
-) -> dict[Any, Scalar]:
-    """Return rho_i = 1, as in threshold Schnorr before FROST."""
-    return {identifier: ONE for identifier, _, _ in commitment_list}
-
-
 # ---------------------------------------------------------------------- S2: nonces used again
 
 
@@ -167,6 +172,7 @@ class ReusableNonces(steps.SigningNonces):
         return self._nonces
 
 
+@entry("S2a", replacing={steps.SigningNonces: ReusableNonces})
 def reused_nonces(build: Build) -> Finding:
     """Collect three signature shares of party 1 from one pair of nonces and solve for d, e and x_1.
 
@@ -203,16 +209,18 @@ def share_equation(bound: steps.Bound, z: Scalar) -> list[Scalar]:
 # ---------------------------------------------------------------------- S5, S6, S7, S8
 
 
+@entry("S5", without=[Reason.ECHO_MISMATCH])
 def false_lists(build: Build) -> Finding:
     """Send party 3 another hiding commitment: the signers sign over different lists."""
     other = alter_kind(
         "Commitments", lambda m: replace(m, hiding=m.hiding + G.base(ONE)), to={THIRD}
     )
     honest = {i: signer(build, i, ALL) for i in (HONEST, THIRD)}
-    run_to_end(honest[HONEST], Adversary(cheating_signer(ALL), other), honest[THIRD])
-    return _find_false_blame(honest, HONEST, THIRD)
+    run([honest[HONEST], Adversary(cheating_signer(ALL), other), honest[THIRD]])
+    return find_false_blame(honest, BANS) or finding_of(honest[HONEST])
 
 
+@entry("S8", without=[Reason.SESSION_MISMATCH, Reason.ECHO_MISMATCH])
 def different_messages(build: Build) -> Finding:
     """Ask party 1 to sign for Alice and party 3 for Bob; no signer cheats."""
     pair = (HONEST, THIRD)
@@ -220,23 +228,17 @@ def different_messages(build: Build) -> Finding:
         HONEST: signer(build, HONEST, pair, b"pay 5 to Alice"),
         THIRD: signer(build, THIRD, pair, b"pay 5 to Bob"),
     }
-    run_to_end(*honest.values())
-    return _find_false_blame(honest, HONEST, THIRD)
+    run(honest.values())
+    return find_false_blame(honest, BANS) or finding_of(honest[HONEST])
 
 
-def _find_false_blame(honest: dict[Any, Any], i: int, j: int) -> Finding:
-    outcome = honest[i].outcome
-    if isinstance(outcome, Aborted) and j in outcome.culprits:
-        text = f"party {i} bans the honest party {j}: {outcome.reason.text}"
-        return Finding.broken(Effect.HONEST_BLAMED, text)
-    return finding_of(honest[i])
-
-
+@entry("S6", replacing={steps.verify_signature_share: lambda *_: True})
+@entry("S7b", replacing={steps.verify_signature: lambda *_: True})
 def bad_signature_share(build: Build) -> Finding:
     """Send z_2 + 1."""
     honest = signer(build, HONEST)
     bad = alter_kind("SignatureShare", lambda m: replace(m, share=m.share + ONE))
-    run_to_end(honest, Adversary(cheating_signer(), bad))
+    run([honest, Adversary(cheating_signer(), bad)])
     outcome = honest.outcome
     if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:
         text = "aborted, with nobody to ban: the cheater can do it again"
@@ -246,87 +248,3 @@ def bad_signature_share(build: Build) -> Finding:
     public_key = honest.setup.share.public_key
     valid = steps.verify_signature(outcome.result, public_key, MESSAGE)
     return Finding.broken_if(not valid, Effect.BAD_OUTPUT, "released, and libsodium refuses it")
-
-
-ATTACKS = (
-    Attack(
-        id="S2a",
-        name="a nonce pair that signs twice",
-        reference="RFC 9591, section 7.3; Komlo-Goldberg, eprint 2020/852",
-        step="frost, round 2: sign",
-        check="the nonces come in an object that hands them out once, and cannot be copied",
-        injection="S: three signature shares from one object",
-        run=reused_nonces,
-        research=lambda: ResearchBuild(replacing={steps.SigningNonces: ReusableNonces}),
-        expected_on=Finding.refused(),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-    Attack(
-        id="S4",
-        name="ROS over concurrent sessions",
-        reference="Benhamouda et al., eprint 2020/945; Drijvers et al., eprint 2018/417",
-        step="frost, round 1, Commitments, in 256 open sessions",
-        check="binding factors over key, message and the whole commitment list",
-        injection="U: chooses its nonces when it has seen party 1's in all sessions",
-        run=ros,
-        research=lambda: ResearchBuild(
-            replacing={steps.compute_binding_factors: no_binding_factors}
-        ),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.FORGERY),
-    ),
-    Attack(
-        id="S5",
-        name="different commitment lists for different signers",
-        reference="ZF FROST, IncorrectCommitment; RFC 9591, section 5.2",
-        step="frost, round 1, Commitments, three signers",
-        check="round 2 carries a digest of the list that was signed over",
-        injection="E: another D_2 toward party 3",
-        run=false_lists,
-        research=lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH]),
-        expected_on=Finding.aborted(
-            Reason.ECHO_MISMATCH, InRound(3, "aggregate"), suspects={CHEATER, THIRD}
-        ),
-        expected_off=Finding.broken(Effect.HONEST_BLAMED),
-    ),
-    Attack(
-        id="S6",
-        name="a bad signature share",
-        reference="RFC 9591, section 5.4, identifiable abort",
-        step="frost, round 2, SignatureShare: z_i",
-        check="z_i*G = D_i + rho_i*E_i + c*lambda_i*X_i for each signer, or it is named",
-        injection="M: z_2 + 1",
-        run=bad_signature_share,
-        research=lambda: ResearchBuild(replacing={steps.verify_signature_share: lambda *_: True}),
-        expected_on=Finding.aborted(
-            Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER}
-        ),
-        expected_off=Finding.broken(Effect.NOBODY_NAMED),
-    ),
-    Attack(
-        id="S7b",
-        name="an Ed25519 signature released without verification",
-        reference="RFC 9591, section 5.3",
-        step="frost, round 2, SignatureShare: z_i",
-        check="libsodium verifies the signature before it is released",
-        injection="M: z_2 + 1",
-        run=bad_signature_share,
-        research=lambda: ResearchBuild(replacing={steps.verify_signature: lambda *_: True}),
-        expected_on=Finding.aborted(
-            Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER}
-        ),
-        expected_off=Finding.broken(Effect.BAD_OUTPUT),
-    ),
-    Attack(
-        id="S8",
-        name="a message for each signer",
-        reference="cb-mpc, h_consistency",
-        step="frost, round 1, Commitments: the context",
-        check="a digest of message, key, epoch and signers is compared before anything is signed",
-        injection="X: whoever asks for the signature tells the signers different things",
-        run=different_messages,
-        research=lambda: ResearchBuild(without=[Reason.SESSION_MISMATCH, Reason.ECHO_MISMATCH]),
-        expected_on=Finding.aborted(Reason.SESSION_MISMATCH, InRound(2, "sign")),
-        expected_off=Finding.broken(Effect.HONEST_BLAMED),
-    ),
-)

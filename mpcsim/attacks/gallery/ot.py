@@ -13,17 +13,19 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, cast
 
+from mpcsim.attacks.gallery.entries import entry
 from mpcsim.attacks.harness import (
     CHEATER,
     DIGEST,
     HONEST,
+    PAIR,
     cheating_party,
     honest_party,
+    message_scalar,
     record_rounds,
-    run_to_end,
 )
-from mpcsim.attacks.model import Attack, Effect, Finding
-from mpcsim.attacks.research import DISCARD, ONE_GUARD, Build, ForgetfulGuard, ResearchBuild
+from mpcsim.attacks.model import Effect, Finding
+from mpcsim.attacks.research import DISCARD, ONE_GUARD, Build, ForgetfulGuard
 from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.crypto.groups.polynomial import lagrange_coefficient
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
@@ -51,16 +53,14 @@ from mpcsim.crypto.ot.extension import (
 from mpcsim.crypto.params import LAMBDA_C, OtParameters
 from mpcsim.crypto.rng import Rng
 from mpcsim.crypto.zero_share import zero_share
-from mpcsim.errors import Aborted, Consequence, InRound, Reason, UsageError
+from mpcsim.errors import Aborted, Reason, UsageError
 from mpcsim.protocols import dkg, ecdsa
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.protocols.engine import Done, Party, RoundOutput
 from mpcsim.protocols.key_share import Guard, KeyShare
-from mpcsim.protocols.local_run import LocalRun
+from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.sample_keys import keys, with_fresh_guard
 from mpcsim.sim.run.adversary import Adversary, alter_kind
-
-SIGNERS = (HONEST, CHEATER)
 
 # ------------------------------------------------------------------ what the cheater can compute
 
@@ -142,7 +142,7 @@ def open_session(
 ) -> Session:
     """Start a session in which the cheater crafts the message of its OT extension."""
     diary: dict[int, RoundOutput] = {}
-    setup = ecdsa.setup(shares[CHEATER], SIGNERS, DIGEST)
+    setup = ecdsa.setup(shares[CHEATER], PAIR, DIGEST)
     adversary = Adversary(cheating_party(record_rounds(ecdsa.ECDSA, diary), setup, CHEATER, label))
 
     def tamper(message: Offer) -> Offer:
@@ -151,7 +151,7 @@ def open_session(
         return replace(message, offer=craft(Receiver.of(shares[CHEATER], diary[2].keep.transcript)))
 
     adversary.tamper = alter_kind("Offer", tamper)
-    setup = ecdsa.setup(shares[HONEST], SIGNERS, DIGEST)
+    setup = ecdsa.setup(shares[HONEST], PAIR, DIGEST)
     honest = honest_party(build, ecdsa.ECDSA, setup, HONEST, label)
     run: LocalRun[Any] = LocalRun([honest, adversary])
     run.start()
@@ -191,7 +191,7 @@ def key_from_delta(build: Build, shares: dict[int, KeyShare], delta: bytes) -> S
     zeta_1 = zero_share(
         SECP256K1, HONEST, {CHEATER: mine.peers[HONEST].zero_seed}, found.transcript
     )
-    lambda_2 = lagrange_coefficient(SECP256K1, CHEATER, SIGNERS)
+    lambda_2 = lagrange_coefficient(SECP256K1, CHEATER, PAIR)
     return sk_1 - zeta_1 + lambda_2 * mine.secret_share
 
 
@@ -206,6 +206,7 @@ AT_ONCE = 8
 """Number of bits of Delta to learn in one session; the cheater tries 2^8 hashes for them."""
 
 
+@entry("O1", without=[Reason.OT_EXTENSION_CHECK])
 def inconsistent_choices(build: Build) -> Finding:
     """Set choice bit k in row i alone: the sender's column is t_k or t_k + e_i, depending on
     Delta_i.
@@ -262,6 +263,7 @@ def guess_delta_bit(i: int) -> Callable[[Receiver], ExtensionMessage]:
     return craft
 
 
+@entry("O2a", neglecting=[DISCARD])
 def selective_abort(build: Build) -> Finding:
     """Guess one bit of Delta in each session; every second session fails.
 
@@ -290,6 +292,7 @@ def selective_abort(build: Build) -> Finding:
     return Finding.broken_if(is_private_key(key, shares), Effect.KEY, text)
 
 
+@entry("O2b", neglecting=[ONE_GUARD])
 def selective_abort_in_open_sessions(build: Build) -> Finding:
     """Open all 128 sessions before the first failure, so that none of them is refused."""
     shares = keys("secp256k1")
@@ -368,18 +371,21 @@ class DeviousMta(OtMta):
         return super().setup_finish(sid, me, peer, started, answered, reply)
 
 
+@entry("O8", replacing={ot_base._hash_point: devious_hash})
 def devious_transfer(build: Build) -> Finding:
     """Get both keys of each base OT in key generation; then one honest signature is enough."""
-    agreed = dkg.setup("secp256k1", 2, SIGNERS)
+    agreed = dkg.setup("secp256k1", 2, PAIR)
     devious = DeviousMta(build)
 
     class DeviousSetup(dkg.DkgSetup):
         mta = devious
 
     cheaters = DeviousSetup(agreed.curve_name, agreed.threshold, agreed.parties, agreed.scheme)
-    outcomes = run_to_end(
-        honest_party(build, dkg.DKG, agreed, HONEST, "devious"),
-        cheating_party(dkg.DKG, cheaters, CHEATER, "devious"),
+    outcomes = run(
+        [
+            honest_party(build, dkg.DKG, agreed, HONEST, "devious"),
+            cheating_party(dkg.DKG, cheaters, CHEATER, "devious"),
+        ]
     )
     shares: dict[int, KeyShare] = {i: o.result for i, o in outcomes.items() if isinstance(o, Done)}
     both = devious.both
@@ -419,7 +425,7 @@ def _key_from_both_seeds(
     if not isinstance(signature, Done):
         return None
     r = r_1 + kept.committed.r_i
-    m = SECP256K1.scalar(int.from_bytes(DIGEST, "big"))
+    m = message_scalar(DIGEST)
     r_x, s = SECP256K1.scalar(signature.result.r), SECP256K1.scalar(signature.result.s)
     candidates = [(sign * r - m) * r_x.inverse() for sign in (s, -s)]
     return next((key for key in candidates if is_private_key(key, shares)), None)
@@ -446,6 +452,7 @@ class CrookedMta(OtMta):
         return kept, replace(honest, all_but_one=replace(honest.all_but_one, sums=sums))
 
 
+@entry("O9", without=[Reason.ALL_BUT_ONE_OT_CHECK])
 def false_sums(build: Build) -> Finding:
     """Send a false sum in key generation: unchecked, the first signature fails if a bit of Delta is
     1.
@@ -453,7 +460,7 @@ def false_sums(build: Build) -> Finding:
     Four key generations leak one bit each. A check in key generation itself fails before there is
     a key.
     """
-    agreed = dkg.setup("secp256k1", 2, SIGNERS, TREES_OF_4)
+    agreed = dkg.setup("secp256k1", 2, PAIR, TREES_OF_4)
 
     class CrookedSetup(dkg.DkgSetup):
         mta = CrookedMta()
@@ -462,9 +469,11 @@ def false_sums(build: Build) -> Finding:
     learnt, truth = [], []
     for attempt in range(4):
         label = f"false sums {attempt}"
-        outcomes = run_to_end(
-            honest_party(build, dkg.DKG, agreed, HONEST, label),
-            cheating_party(dkg.DKG, theirs, CHEATER, label),
+        outcomes = run(
+            [
+                honest_party(build, dkg.DKG, agreed, HONEST, label),
+                cheating_party(dkg.DKG, theirs, CHEATER, label),
+            ]
         )
         shares: dict[int, KeyShare] = {
             i: with_fresh_guard(o.result) for i, o in outcomes.items() if isinstance(o, Done)
@@ -476,75 +485,3 @@ def false_sums(build: Build) -> Finding:
         truth.append(ot_base.bit(pair.delta, 1))
     text = f"bits of Delta, from who aborts the first signature: {learnt}"
     return Finding.broken_if(learnt == truth and len(set(truth)) == 2, Effect.LEAK, text)
-
-
-ATTACKS = (
-    Attack(
-        id="O1",
-        name="OT extension with inconsistent choices",
-        reference="Keller-Orsini-Scholl, CRYPTO 2015; Roy, eprint 2022/192; DKLs23, Protocol 5.2",
-        step="ecdsa, round 2, Offer: (u, x, t)",
-        check="for every row i: R(q_i) = t~_i + Delta_i x~, with R drawn by hashing u",
-        injection="M: every row of u made from another choice vector",
-        run=inconsistent_choices,
-        research=lambda: ResearchBuild(without=[Reason.OT_EXTENSION_CHECK]),
-        expected_on=Finding.aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), {CHEATER}),
-        expected_off=Finding.broken(Effect.KEY),
-        also=("O10",),
-    ),
-    Attack(
-        id="O2a",
-        name="selective abort: the long-lived Delta, bit by bit",
-        reference=(
-            "Trail of Bits, TOB-SILA-12 and 'Don't overextend your Oblivious Transfer' (2023)"
-        ),
-        step="ecdsa, round 2, Offer, in session after session",
-        check="a failed check bans the peer and discards the base OTs for good",
-        injection="F: one bit of one row of u flipped; 128 sessions",
-        run=selective_abort,
-        research=lambda: ResearchBuild(neglecting=[DISCARD]),
-        expected_on=Finding.aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), {CHEATER}),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-    Attack(
-        id="O2b",
-        name="selective abort in sessions that are already open",
-        reference="Trail of Bits, TOB-SILA-12",
-        step="ecdsa, round 2, Offer, in 128 open sessions",
-        check="all sessions of a share have one guard: what one discards, the others refuse to use",
-        injection="F: as O2a, all sessions opened before the first failure",
-        run=selective_abort_in_open_sessions,
-        research=lambda: ResearchBuild(neglecting=[ONE_GUARD]),
-        expected_on=Finding.aborted(Reason.SETUP_DISCARDED, InRound(3, "respond")),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-    Attack(
-        id="O8",
-        name="devious transfer: both keys of a base OT",
-        reference="Fordefi, 'Devious Transfer'; Masny-Rindal, eprint 2019/706",
-        step="dkg, round 2, MultiplicationOffer: (r_0, r_1)",
-        check="a hash into the group with unknown discrete logarithms, session and index inside",
-        injection="F: r_0 = a*G, r_1 = b*G",
-        run=devious_transfer,
-        research=lambda: ResearchBuild(replacing={ot_base._hash_point: devious_hash}),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-    Attack(
-        id="O9",
-        name="a false sum in all-but-one OT (SoftSpoken, k = 4)",
-        reference="Roy, eprint 2022/192, Figures 13 and 14",
-        step="dkg, round 3, Deal: the sums of the trees",
-        check="the leaves hash to what the sender committed to: s~, with t~ for the missing one",
-        injection="M: one bit of one sum flipped; the receiver uses it if a bit of Delta is 1",
-        run=false_sums,
-        research=lambda: ResearchBuild(without=[Reason.ALL_BUT_ONE_OT_CHECK]),
-        expected_on=Finding.aborted(
-            Reason.ALL_BUT_ONE_OT_CHECK,
-            InRound(4, "finish"),
-            {CHEATER},
-            consequence=Consequence.RETRY,
-        ),
-        expected_off=Finding.broken(Effect.LEAK),
-    ),
-)

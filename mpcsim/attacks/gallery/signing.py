@@ -17,20 +17,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
+from mpcsim.attacks.gallery.entries import entry
 from mpcsim.attacks.harness import (
+    ALL,
+    BANS,
     CHEATER,
     DIGEST,
     HONEST,
+    PAIR,
     THIRD,
     WANTED,
-    broken_if_done,
+    cheat_one_party,
     cheating_party,
-    crash_if_raised,
+    crash_party,
+    find_false_blame,
     finding_of,
     honest_party,
-    run_to_end,
+    message_scalar,
 )
-from mpcsim.attacks.model import Attack, Effect, Finding
+from mpcsim.attacks.model import Effect, Finding
 from mpcsim.attacks.research import Build, ResearchBuild, Shape, without
 from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.crypto.groups.polynomial import lagrange_coefficient
@@ -40,22 +45,15 @@ from mpcsim.crypto.mta.base import direction_sid
 from mpcsim.crypto.mta.ot import COLUMNS, PAD_BLOCKS, OtMta, OtPairSetup, OtReply, challenge, gadget
 from mpcsim.crypto.ot import extension as ot_extension
 from mpcsim.crypto.ot.extension import SenderSetup
-from mpcsim.errors import Aborted, InRound, Reason, UsageError, check
+from mpcsim.errors import Aborted, Reason, UsageError, check
 from mpcsim.ids import PartyId
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import ECDSA, EcdsaSetup, EcdsaSignature, steps
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.protocols.engine import Definition, Done, Inbox, RoundOutput, View
+from mpcsim.protocols.local_run import run
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
-
-PAIR = (HONEST, CHEATER)
-ALL = (HONEST, CHEATER, THIRD)
-
-
-def scalar(digest: bytes) -> Scalar:
-    """Return a hash as the scalar that is signed."""
-    return SECP256K1.scalar(int.from_bytes(digest, "big"))
 
 
 def answer_last(
@@ -104,7 +102,7 @@ def multiply_shifted_key(
     """Multiply sk_2 + delta in; publish the pk_2 that fits it, or the true one."""
     setup, theirs = view.setup, inbox.received(Respond)[HONEST]
     R = cast(Secp256k1Point, keep.committed.R_i + theirs.R_i)
-    delta = (scalar(WANTED) - setup.message_scalar()) * SECP256K1.scalar(R.x()).inverse()
+    delta = (message_scalar(WANTED) - setup.message_scalar()) * SECP256K1.scalar(R.x()).inverse()
     weight = lagrange_coefficient(SECP256K1, CHEATER, setup.signers)
     x = setup.share.secret_share + delta * weight.inverse()
     other = replace(setup, share=replace(setup.share, secret_share=x))
@@ -123,17 +121,21 @@ def another_key_share(publish: bool, build: Build) -> Finding:
         answer_last(own, partial(multiply_shifted_key, publish)), 5, assemble_unchecked
     )
     honest, cheater = honest_signer(build), cheating_signer(definition)
-    run_to_end(honest, cheater)
-    if not isinstance(cheater.outcome, Done):
-        return finding_of(honest)
-    public_key = honest.setup.share.public_key
-    return Finding.broken_if(
-        steps.verifies(cheater.outcome.result, WANTED, public_key),
+    return cheat_one_party(
+        honest,
+        cheater,
+        lambda it: steps.verifies(it, WANTED, honest.setup.share.public_key),
         Effect.FORGERY,
         "the honest signer signed one hash; libsecp256k1 accepts the signature of another, chosen",
+        result_of=cheater,
     )
 
 
+entry("O4a", without=[Reason.GAMMA_V_MISMATCH])(partial(another_key_share, False))
+entry("O5", without=[Reason.PUBLIC_KEY_MISMATCH])(partial(another_key_share, True))
+
+
+@entry("O4b", without=[Reason.GAMMA_U_MISMATCH])
 def other_nonce_toward_one(build: Build) -> Finding:
     """Multiply r_2 + 1 with party 3's chi, and r_2 with party 1's."""
 
@@ -148,7 +150,7 @@ def other_nonce_toward_one(build: Build) -> Finding:
 
     cheater = Adversary(cheating_signer(with_round(ECDSA, 3, respond), ALL))
     honest = {i: honest_signer(build, i, ALL) for i in (HONEST, THIRD)}
-    run_to_end(honest[HONEST], cheater, honest[THIRD])
+    run([honest[HONEST], cheater, honest[THIRD]])
     outcome = honest[THIRD].outcome
     if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:
         text = "the signature does not verify; each honest signer suspects the other as well"
@@ -223,6 +225,7 @@ def bits_of_beta(W: Point, Q: Point, u: Scalar) -> int | None:
     return None
 
 
+@entry("O3", without=[Reason.MULTIPLICATION_CHECK, Reason.GAMMA_U_MISMATCH])
 def inconsistent_corrections(build: Build) -> Finding:
     """Probe choice bits, and read them off the bad signature."""
 
@@ -248,7 +251,7 @@ def inconsistent_corrections(build: Build) -> Finding:
 
     definition = with_round(with_round(ECDSA, 3, respond), 5, recover)
     honest, cheater = honest_signer(build), cheating_signer(definition)
-    run_to_end(honest, cheater)
+    run([honest, cheater])
     if not isinstance(cheater.outcome, Done) or cheater.outcome.result is None:
         return finding_of(honest)
     return Finding.broken_if(
@@ -261,8 +264,15 @@ def inconsistent_corrections(build: Build) -> Finding:
 # ---------------------------------------------------------------------- O6: R_i chosen late
 
 BIAS_BITS = 10
+BIASED = f"the first {BIAS_BITS} bits of r are zero, as the cheater wanted"
 
 
+def is_biased(signature: EcdsaSignature) -> bool:
+    """Return whether the nonce's x coordinate begins with zero bits, as a cheater wanted it."""
+    return signature.r >> 256 - BIAS_BITS == 0
+
+
+@entry("O6", without=[Reason.COMMITMENT_OPENING])
 def chosen_nonce(build: Build) -> Finding:
     """Wait for R_1, then try nonce shares until the x coordinate of R is biased."""
 
@@ -277,31 +287,26 @@ def chosen_nonce(build: Build) -> Finding:
             view, replace(keep, committed=replace(keep.committed, r_i=r_2, R_i=R_2)), inbox
         )
 
-    honest = honest_signer(build)
-    run_to_end(honest, cheating_signer(answer_last(ECDSA, respond)))
-    text = f"the first {BIAS_BITS} bits of r are zero, as the cheater wanted"
-    return broken_if_done(honest, lambda it: it.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
+    cheater = cheating_signer(answer_last(ECDSA, respond))
+    return cheat_one_party(honest_signer(build), cheater, is_biased, Effect.BIAS, BIASED)
 
 
 # ---------------------------------------------------------------------- O7: equivocation
 
 
+@entry("O7", without=[Reason.ECHO_MISMATCH])
 def two_faced_commit(build: Build) -> Finding:
     """Send party 3 another nonce: the others' transcripts differ, and so do their OTs."""
     other = alter_kind("Commit", lambda m: replace(m, nonce=bytes(32)), to={THIRD})
     honest = {i: honest_signer(build, i, ALL) for i in (HONEST, THIRD)}
-    run_to_end(honest[HONEST], Adversary(cheating_signer(ECDSA, ALL), other), honest[THIRD])
-    for i, j in ((HONEST, THIRD), (THIRD, HONEST)):
-        outcome = honest[i].outcome
-        if isinstance(outcome, Aborted) and j in outcome.culprits:
-            text = f"party {i} bans the honest party {j}: {outcome.reason.text}"
-            return Finding.broken(Effect.HONEST_BLAMED, text)
-    return finding_of(honest[HONEST])
+    run([honest[HONEST], Adversary(cheating_signer(ECDSA, ALL), other), honest[THIRD]])
+    return find_false_blame(honest, BANS) or finding_of(honest[HONEST])
 
 
 # ---------------------------------------------------------------------- O13, O14, S7, S9
 
 
+@entry("O13", without=[Reason.ZERO_DENOMINATOR])
 def zero_denominator(build: Build) -> Finding:
     """Speak last, and make sum u_i = 0."""
     adversary = Adversary(cheating_signer(ECDSA), hold={"SignatureShare"})
@@ -311,15 +316,10 @@ def zero_denominator(build: Build) -> Finding:
         return replace(message, u_i=-theirs.u_i)
 
     adversary.tamper = alter_kind("SignatureShare", annihilate)
-    honest = honest_signer(build)
-
-    def run_it() -> Finding:
-        run_to_end(honest, adversary)
-        return finding_of(honest)
-
-    return crash_if_raised(run_it)
+    return crash_party(honest_signer(build), adversary)
 
 
+@entry("O14", shape=Shape(setup_check=False))
 def duplicate_signers(build: Build) -> Finding:
     """List party 2 twice among the signers: it counts twice, or there is a division by i - i."""
     share = keys("secp256k1")[HONEST]
@@ -334,24 +334,19 @@ def duplicate_signers(build: Build) -> Finding:
             EcdsaSetup(keys("secp256k1")[CHEATER], signers, DIGEST),
         )
     )
-
-    def run_it() -> Finding:
-        run_to_end(honest, twin)
-        return finding_of(honest)
-
-    return crash_if_raised(run_it)
+    return crash_party(honest, twin)
 
 
+@entry("S7a", without=[Reason.SIGNATURE_INVALID])
 def invalid_signature(build: Build) -> Finding:
     """Send a wrong numerator: the signature is invalid."""
     one = SECP256K1.scalar(1)
     wrong = alter_kind("SignatureShare", lambda m: replace(m, w_i=m.w_i + one))
     honest = honest_signer(build)
-    run_to_end(honest, Adversary(cheating_signer(ECDSA), wrong))
-    public_key = honest.setup.share.public_key
-    return broken_if_done(
+    return cheat_one_party(
         honest,
-        lambda it: not steps.verifies(it, DIGEST, public_key),
+        Adversary(cheating_signer(ECDSA), wrong),
+        lambda it: not steps.verifies(it, DIGEST, honest.setup.share.public_key),
         Effect.BAD_OUTPUT,
         "released, and libsecp256k1 refuses it",
     )
@@ -374,6 +369,7 @@ def assemble_without_low_s(
     return signature
 
 
+@entry("S9", replacing={steps.assemble: assemble_without_low_s})
 def high_s(build: Build) -> Finding:
     """Sign honestly: half of all signatures have s > n/2, and thus a second encoding."""
     shares = keys("secp256k1")
@@ -383,7 +379,7 @@ def high_s(build: Build) -> Finding:
             honest_party(build, ECDSA, ecdsa.setup(shares[i], PAIR, DIGEST), i, f"high s {n}")
             for i in PAIR
         ]
-        run_to_end(*signers)
+        run(signers)
         if not isinstance(signers[0].outcome, Done):
             return finding_of(signers[0])
         high = signers[0].outcome.result
@@ -393,140 +389,3 @@ def high_s(build: Build) -> Finding:
             text = "released with s > n/2: whoever sees it can make the other, low one out of it"
             return Finding.broken(Effect.MALLEABLE, text)
     return Finding.harmless("eight signatures, all with s <= n/2")
-
-
-ATTACKS = (
-    Attack(
-        id="O3",
-        name="inconsistent corrections in the multiplication",
-        reference="DKLs23 (eprint 2023/765), Protocol 5.2; Doerner et al., eprint 2018/499",
-        step="ecdsa, round 3, Respond: (a~, eta, mu)",
-        check="mu, the hash of the combined columns; behind it the Gamma checks",
-        injection=f"F: another input at {PROBES} of the OTs, eta and mu made to fit",
-        run=inconsistent_corrections,
-        research=lambda: ResearchBuild(
-            without=[Reason.MULTIPLICATION_CHECK, Reason.GAMMA_U_MISMATCH]
-        ),
-        expected_on=Finding.aborted(Reason.MULTIPLICATION_CHECK, InRound(4, "share"), {CHEATER}),
-        expected_off=Finding.broken(Effect.LEAK),
-    ),
-    Attack(
-        id="O4a",
-        name="another key share in the multiplication than the published one",
-        reference=(
-            "DKLs23, Protocol 3.6, step 8; 0xCarbon, test_sign_phase3_bans_on_inconsistent_gamma_u"
-        ),
-        step="ecdsa, round 3, Respond: a~ against (pk_i, Gamma^v)",
-        check="chi * pk_j = d^v * G + Gamma^v",
-        injection="U, F: waits for R_1, then multiplies sk_2 + (m' - m)/r",
-        run=partial(another_key_share, False),
-        research=lambda: ResearchBuild(without=[Reason.GAMMA_V_MISMATCH]),
-        expected_on=Finding.aborted(Reason.GAMMA_V_MISMATCH, InRound(4, "share"), {CHEATER}),
-        expected_off=Finding.broken(Effect.FORGERY),
-    ),
-    Attack(
-        id="O4b",
-        name="another nonce share toward one of the peers",
-        reference="DKLs23, Protocol 3.6, step 8",
-        step="ecdsa, round 3, Respond: a~ against (R_i, Gamma^u), three signers",
-        check="chi * R_j = d^u * G + Gamma^u",
-        injection="E, F: r_2 + 1 toward party 3 alone",
-        run=other_nonce_toward_one,
-        research=lambda: ResearchBuild(without=[Reason.GAMMA_U_MISMATCH]),
-        expected_on=Finding.aborted(Reason.GAMMA_U_MISMATCH, InRound(4, "share"), {CHEATER}),
-        expected_off=Finding.broken(Effect.NOBODY_NAMED),
-    ),
-    Attack(
-        id="O5",
-        name="signing with a share of another key",
-        reference="DKLs23, Protocol 3.6, step 8, consistency check on the key",
-        step="ecdsa, round 3, Respond: pk_i",
-        check="sum_j pk_j = Y",
-        injection="U, F: as O4a, and publishes the pk_2 that fits",
-        run=partial(another_key_share, True),
-        research=lambda: ResearchBuild(without=[Reason.PUBLIC_KEY_MISMATCH]),
-        expected_on=Finding.aborted(
-            Reason.PUBLIC_KEY_MISMATCH, InRound(4, "share"), {CHEATER}, {CHEATER}
-        ),
-        expected_off=Finding.broken(Effect.FORGERY),
-    ),
-    Attack(
-        id="O6",
-        name="a nonce share that was not committed to",
-        reference="DKLs23, Protocol 3.6, steps 5 and 8",
-        step="ecdsa, round 3, Respond: R_i",
-        check="R_i opens the commitment of round 1",
-        injection="U, F: tries nonce shares until R suits it",
-        run=chosen_nonce,
-        research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
-        expected_on=Finding.aborted(Reason.COMMITMENT_OPENING, InRound(4, "share"), {CHEATER}),
-        expected_off=Finding.broken(Effect.BIAS),
-    ),
-    Attack(
-        id="O7",
-        name="two first messages in one session",
-        reference="Trail of Bits, TOB-SILA-8; DKLs23, Protocol 3.6",
-        step="ecdsa, round 1, Commit, three signers",
-        check="round 2 carries a digest of everyone's round 1, compared before anything else",
-        injection="E: another nonce toward party 3",
-        run=two_faced_commit,
-        research=lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH]),
-        expected_on=Finding.aborted(
-            Reason.ECHO_MISMATCH, InRound(3, "respond"), suspects={CHEATER, THIRD}
-        ),
-        expected_off=Finding.broken(Effect.HONEST_BLAMED),
-    ),
-    Attack(
-        id="O13",
-        name="a denominator of zero",
-        reference="sl-crypto dsg.rs (unwrap of an inverse); 0xCarbon, ZeroDenominator",
-        step="ecdsa, round 4, SignatureShare: u_i",
-        check="sum u_i = 0 aborts",
-        injection="U, M: u_2 = -u_1",
-        run=zero_denominator,
-        research=lambda: ResearchBuild(without=[Reason.ZERO_DENOMINATOR]),
-        expected_on=Finding.aborted(
-            Reason.ZERO_DENOMINATOR, InRound(5, "assemble"), {CHEATER}, {CHEATER}
-        ),
-        expected_off=Finding.broken(Effect.CRASH),
-    ),
-    Attack(
-        id="O14",
-        name="one signer counted twice",
-        reference="dkls23 dsg.rs compares (index, id) pairs; mpcsec, duplicate indices",
-        step="ecdsa, set-up: the signers",
-        check="identifiers are distinct, in order, and those of holders",
-        injection="X: the list of signers names party 2 twice",
-        run=duplicate_signers,
-        research=lambda: ResearchBuild(shape=Shape(setup_check=False)),
-        expected_on=Finding.refused(),
-        expected_off=Finding.broken(Effect.CRASH),
-    ),
-    Attack(
-        id="S7a",
-        name="an ECDSA signature released without verification",
-        reference="DKLs23, Protocol 3.6, step 10",
-        step="ecdsa, round 4, SignatureShare: w_i",
-        check="libsecp256k1 recovers the public key from the signature before it is released",
-        injection="M: w_2 + 1",
-        run=invalid_signature,
-        research=lambda: ResearchBuild(without=[Reason.SIGNATURE_INVALID]),
-        expected_on=Finding.aborted(
-            Reason.SIGNATURE_INVALID, InRound(5, "assemble"), {CHEATER}, {CHEATER}
-        ),
-        expected_off=Finding.broken(Effect.BAD_OUTPUT),
-        also=("P10",),
-    ),
-    Attack(
-        id="S9",
-        name="high s",
-        reference="BIP 62 and BIP 146; EIP-2",
-        step="ecdsa, round 5: the signature",
-        check="of s and n - s the low one is released, with its recovery id",
-        injection="X: none needed, half of all signatures are affected",
-        run=high_s,
-        research=lambda: ResearchBuild(replacing={steps.assemble: assemble_without_low_s}),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.MALLEABLE),
-    ),
-)

@@ -10,26 +10,27 @@ snapshot, and never start a session again with old randomness.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 from mpcsim.attacks.gallery import frost as frost_attacks
+from mpcsim.attacks.gallery.entries import entry
 from mpcsim.attacks.harness import (
     CHEATER,
     DIGEST,
     HONEST,
+    PAIR,
+    can_recover_key,
     finding_of,
     honest_party,
+    message_scalar,
     record_rounds,
-    run_to_end,
     solve_linear,
 )
-from mpcsim.attacks.model import Attack, Effect, Finding
+from mpcsim.attacks.model import Effect, Finding
 from mpcsim.attacks.research import (
     FRESH_RANDOMNESS,
     RESTORE_LATEST,
     Build,
-    ResearchBuild,
     Shape,
 )
 from mpcsim.crypto import schnorr
@@ -46,11 +47,9 @@ from mpcsim.protocols.engine import Done, Inbox, Party, Round, RoundOutput, View
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.protocols.local_run import LocalRun
+from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.sample_keys import keys, session_id
 from mpcsim.sim.run.adversary import Adversary
-
-PAIR = (HONEST, CHEATER)
 
 
 class StoringDriver:
@@ -110,41 +109,35 @@ def restore_and_rerun(store: StoringDriver, cheater: Any) -> None:
 # ---------------------------------------------------------------------- S1: ECDSA, rolled back
 
 
+@entry("S1a", neglecting=[RESTORE_LATEST])
 def ecdsa_rollback(build: Build) -> Finding:
     """Get two signatures with the same r_1 and different r_2, and solve for r_1 and x.
 
     s (r_1 + r_2) = m + r x, up to the sign of s.
     """
     shares = keys("secp256k1")
-    Y, m = shares[HONEST].public_key, SECP256K1.scalar(int.from_bytes(DIGEST, "big"))
     store = StoringDriver(
         build, honest_party(build, ECDSA, ecdsa.setup(shares[HONEST], PAIR, DIGEST), HONEST)
     )
-    equations = []
+    signatures = []
     for attempt in range(2):
         diary: dict[int, RoundOutput] = {}
         setup = ecdsa.setup(shares[CHEATER], PAIR, DIGEST)
         name = SeededRng(f"cheater, attempt {attempt}")
-        cheater = Party(
+        cheater: Any = Party(
             record_rounds(ECDSA, diary), setup, CHEATER, session_id=session_id(""), rng=name
         )
         if attempt == 0:
-            run_to_end(store, cheater)
+            run([store, cheater])
         else:
             restore_and_rerun(store, cheater)
         if not isinstance(cheater.outcome, Done):
             return replace(finding_of(store), shown="the restored signer says nothing new")
         found = cheater.outcome.result
-        r_2 = diary[1].keep.r_i
-        equations.append((SECP256K1.scalar(found.r), SECP256K1.scalar(found.s), r_2))
-    for signs in product((1, -1), repeat=2):
-        rows = [
-            [s * SECP256K1.scalar(sign), -r, m - s * SECP256K1.scalar(sign) * r_2]
-            for (r, s, r_2), sign in zip(equations, signs, strict=True)
-        ]
-        if SECP256K1.base(solve_linear(rows)[1]) == Y:
-            return Finding.broken(Effect.KEY, "the key from two signatures with one r_1: x*G = Y")
-    return Finding.harmless()
+        s, r = SECP256K1.scalar(found.s), SECP256K1.scalar(found.r)
+        signatures.append((s, r, diary[1].keep.r_i, message_scalar(DIGEST)))
+    found = can_recover_key(shares[HONEST].public_key, signatures)
+    return Finding.broken_if(found, Effect.KEY, "the key from two signatures with one r_1: x*G = Y")
 
 
 def say_nothing_after_commit(kind: str, to: int, message: Any) -> Any:
@@ -155,6 +148,7 @@ def say_nothing_after_commit(kind: str, to: int, message: Any) -> Any:
 # ---------------------------------------------------------------------- S2: FROST, rolled back
 
 
+@entry("S2b", neglecting=[RESTORE_LATEST])
 def frost_rollback(build: Build) -> Finding:
     """Make party 1, restored from before it saw the cheater's commitments, sign over others."""
     shares = keys("ed25519")
@@ -167,7 +161,7 @@ def frost_rollback(build: Build) -> Finding:
         inner = Party(FROST, mine, CHEATER, session_id=session_id(""), rng=rng)
         cheaters.append(Adversary(inner, say_nothing_after_commit))
         if attempt == 0:
-            run_to_end(store, cheaters[0])
+            run([store, cheaters[0]])
         else:
             restore_and_rerun(store, cheaters[attempt])
     return _key_from_equations(cheaters, shares, store, "three restores, three equations: x*G = Y")
@@ -194,6 +188,7 @@ def _key_from_equations(
 # ---------------------------------------------------------------------- S13: stalls
 
 
+@entry("S13", neglecting=[FRESH_RANDOMNESS])
 def stalled_sessions(build: Build) -> Finding:
     """Take party 1's signature share, send none, and wait for it to try again.
 
@@ -211,7 +206,7 @@ def stalled_sessions(build: Build) -> Finding:
         rng = SeededRng(f"cheater, attempt {attempt}")
         inner = Party(FROST, mine, CHEATER, session_id=sid, rng=rng)
         cheaters.append(Adversary(inner, say_nothing_after_commit))
-        run_to_end(honest, cheaters[-1])
+        run([honest, cheaters[-1]])
     text = "three stalled sessions, restarted with the same randomness: x*G = Y"
     return _key_from_equations(cheaters, shares, honest, text)
 
@@ -230,6 +225,7 @@ def without_hedge(round_: Round) -> Round:
     return replace(round_, run=run)
 
 
+@entry("S1b", shape=Shape(rounds=without_hedge))
 def proof_rollback(build: Build) -> Finding:
     """Make a dealer, rolled back, prove its constant term in two sessions.
 
@@ -262,55 +258,3 @@ def proof_rollback(build: Build) -> Finding:
     a_0 = (z - z_2) * (e - e_2).inverse()
     text = "the dealer's part of the key, from two proofs with one nonce: a_0*G = C_0"
     return Finding.broken_if(ED25519.base(a_0) == C_0, Effect.LEAK, text)
-
-
-ATTACKS = (
-    Attack(
-        id="S1a",
-        name="an ECDSA nonce used again, after a roll-back",
-        reference="mpcsec and Blockdaemon's documentation, presignature reuse and backups",
-        step="ecdsa, after round 1; the signer crashes and is restored",
-        check="the latest snapshot holds what was received: a second version of it is ignored",
-        injection="S: restored from before the peer's first message; other commitments then",
-        run=ecdsa_rollback,
-        research=lambda: ResearchBuild(neglecting=[RESTORE_LATEST]),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-    Attack(
-        id="S1b",
-        name="a proof nonce used again, after a roll-back",
-        reference="Ristenpart-Yilek, NDSS 2010 (randomness and virtual-machine snapshots)",
-        step="dkg, round 2, Reveal: the proof; the dealer is restored before round 2",
-        check="a round's randomness depends on everything that was received by then",
-        injection="S, E: restored twice, with another peer message each time",
-        run=proof_rollback,
-        research=lambda: ResearchBuild(shape=Shape(rounds=without_hedge)),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.LEAK),
-    ),
-    Attack(
-        id="S2b",
-        name="FROST nonces used again, after a roll-back",
-        reference="RFC 9591, section 7.3; mpcsec, backups",
-        step="frost, after round 1; the signer crashes and is restored",
-        check="the latest snapshot holds the commitments that were signed over: others are ignored",
-        injection="S: restored from before the peer's commitments; other commitments then",
-        run=frost_rollback,
-        research=lambda: ResearchBuild(neglecting=[RESTORE_LATEST]),
-        expected_on=Finding.waiting({CHEATER}),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-    Attack(
-        id="S13",
-        name="stalling, until the others try again",
-        reference="RFC 9591, section 7.4; ROAST, eprint 2022/550",
-        step="frost, round 2, SignatureShare withheld",
-        check="a party that waits says for whom; a new try is a new party with fresh randomness",
-        injection="N: takes the share, sends none, three times",
-        run=stalled_sessions,
-        research=lambda: ResearchBuild(neglecting=[FRESH_RANDOMNESS]),
-        expected_on=Finding.waiting({CHEATER}),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-)

@@ -13,18 +13,22 @@ from typing import Any, cast
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mpcsim.attacks.gallery.dkg import transcript_of_name_only
+from mpcsim.attacks.gallery.entries import entry
 from mpcsim.attacks.harness import (
+    ALL,
     CHEATER,
     DIGEST,
     HONEST,
+    NAMES,
+    PAIR,
     THIRD,
+    find_false_blame,
     finding_of,
     honest_party,
     record_rounds,
-    run_to_end,
 )
-from mpcsim.attacks.model import Attack, Effect, Finding
-from mpcsim.attacks.research import Build, ResearchBuild, Shape
+from mpcsim.attacks.model import Effect, Finding
+from mpcsim.attacks.research import Build, Shape
 from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.group import Scalar
@@ -34,7 +38,7 @@ from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.mta.ot import OtMta
 from mpcsim.crypto.rng import Rng, SeededRng
 from mpcsim.crypto.zero_share import zero_share
-from mpcsim.errors import Aborted, CheckFailed, InvalidEncoding, Reason, UsageError
+from mpcsim.errors import CheckFailed, InvalidEncoding, Reason, UsageError
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Deal
@@ -45,11 +49,10 @@ from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.frost import FROST
-from mpcsim.protocols.local_run import InFlight, LocalRun
+from mpcsim.protocols.local_run import InFlight, LocalRun, run
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.protocols.sample_keys import keys, session_id
 
-PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 MESSAGE = b"pay 5 to Alice"
 
 
@@ -71,17 +74,6 @@ def run_with_carrier(
         meddle(local, local.in_flight[0])
         local.deliver()
     return local
-
-
-def find_false_blame(parties: Any) -> Finding | None:
-    """Return the finding that an honest party names another honest one, or None."""
-    for i, p in parties.items():
-        if isinstance(p.outcome, Aborted) and p.outcome.culprits:
-            j = min(p.outcome.culprits)
-            return Finding.broken(
-                Effect.HONEST_BLAMED, f"party {i} names the honest party {j}: {p.outcome}"
-            )
-    return None
 
 
 # ---------------------------------------------------------------------- O11: one session id twice
@@ -110,6 +102,7 @@ class ChosenBeta(OtMta):
         return super().receiver_start(setup, sid, Loaded())
 
 
+@entry("O11", replacing={transcript_hash: transcript_of_name_only})
 def reused_session_id(build: Build) -> Finding:
     """Give two sessions the same id; choose all 0 in one and all 1 in the other.
 
@@ -135,7 +128,7 @@ def reused_session_id(build: Build) -> Finding:
             session_id=name,
             rng=SeededRng(f"cheater, session {bit}"),
         )
-        run_to_end(honest, cheater)
+        run([honest, cheater])
         if not cheater.inbox.received(Respond):
             return finding_of(honest)
         reply = cast(Any, cheater.inbox.received(Respond)[HONEST].reply)
@@ -152,6 +145,7 @@ def reused_session_id(build: Build) -> Finding:
 # ---------------------------------------------------------------------- O12: spoofing, key streams
 
 
+@entry("O12a", shape=Shape(sealing=False))
 def forged_message(build: Build) -> Finding:
     """Deliver a made-up signature share in party 2's name before the real one."""
     parties = signers(build)
@@ -168,10 +162,8 @@ def forged_message(build: Build) -> Finding:
     run_with_carrier(parties.values(), inject)
     if not forged:
         raise UsageError("the carrier found nothing to forge")
-    outcome = parties[HONEST].outcome
-    if isinstance(outcome, Aborted) and CHEATER in outcome.culprits:
-        return Finding.broken(Effect.HONEST_BLAMED, f"party 1 names the honest party 2: {outcome}")
-    return replace(finding_of(parties[HONEST]), shown="the forged message is ignored")
+    ignored = replace(finding_of(parties[HONEST]), shown="the forged message is ignored")
+    return find_false_blame(parties, NAMES) or ignored
 
 
 def derive_one_key(pair_secret: bytes, envelope: Envelope, salt: bytes) -> AESGCM:
@@ -179,6 +171,7 @@ def derive_one_key(pair_secret: bytes, envelope: Envelope, salt: bytes) -> AESGC
     return AESGCM(tagged_hash(Tag.CHANNEL_KEY, pair_secret))
 
 
+@entry("O12b", replacing={channel._message_key: derive_one_key})
 def reused_key_stream(build: Build) -> Finding:
     """Add the ciphertexts of both directions, as the carrier: E(p) + E(p') = p + p'."""
     seal_ = build.function(seal)
@@ -198,6 +191,7 @@ def reused_key_stream(build: Build) -> Finding:
 # ---------------------------------------------------------------------- D15: reading the shares
 
 
+@entry("D15a", shape=Shape(sealing=False))
 def eavesdropping(build: Build) -> Finding:
     """Collect the dealt shares, as the carrier: f_i(j) and f_i(k) give f_i(0), for every i."""
     agreed = dkg.setup("ed25519", 2, ALL)
@@ -226,6 +220,7 @@ def eavesdropping(build: Build) -> Finding:
     return Finding.broken_if(ED25519.base(key) == done.result.public_key, Effect.KEY, text)
 
 
+@entry("D15b", shape=Shape(sealing=False))
 def false_sender(build: Build) -> Finding:
     """Party 3 and the carrier together: party 3's share arrives in party 2's name, before its own.
 
@@ -249,12 +244,13 @@ def false_sender(build: Build) -> Finding:
     run_with_carrier(parties.values(), spoof)
     if not forged:
         raise UsageError("the carrier found nothing to forge")
-    return find_false_blame(parties) or finding_of(parties[HONEST])
+    return find_false_blame(parties, NAMES) or finding_of(parties[HONEST])
 
 
 # ------------------------------------------------------------------ S11: of another protocol
 
 
+@entry("S11", shape=Shape(number=FROST.number))
 def across_protocols(build: Build) -> Finding:
     """Deliver a message of a resharing, with its true seal, to a signing session of that name."""
     held = keys("ed25519")
@@ -269,7 +265,7 @@ def across_protocols(build: Build) -> Finding:
     local.start()
     local.parties[HONEST].receive(CHEATER, recorded.data)
     local.finish()
-    return find_false_blame(parties) or finding_of(parties[HONEST])
+    return find_false_blame(parties, NAMES) or finding_of(parties[HONEST])
 
 
 # ---------------------------------------------------------------------- S12: duplicates, disorder
@@ -288,6 +284,7 @@ class Impatient(Party[Any, Any]):
         super()._accept(envelope, data)
 
 
+@entry("S12", party=Impatient)
 def disorder(build: Build) -> Finding:
     """Deliver everything twice, the latest first, and messages of another session in between."""
     parties = signers(build)
@@ -304,94 +301,4 @@ def disorder(build: Build) -> Finding:
         local.deliver(len(local.in_flight) - 1)
         for send in foreign:
             local.parties[send.to].receive(PAIR[send.to == HONEST], send.data)
-    return find_false_blame(parties) or finding_of(parties[HONEST])
-
-
-ATTACKS = (
-    Attack(
-        id="O11",
-        name="two sessions with one session id",
-        reference="Trail of Bits, TOB-SILA-5, -8 and -10; BitGoJS, pull request 8496",
-        step="ecdsa, all rounds; the name of the session comes from outside",
-        check=("transcript = H(name, every first message): fresh if one party is; one each way"),
-        injection="R, F: the same name twice; choice bits all 0, then all 1",
-        run=reused_session_id,
-        research=lambda: ResearchBuild(replacing={transcript_hash: transcript_of_name_only}),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-    Attack(
-        id="O12a",
-        name="a forged message",
-        reference="Trail of Bits, TOB-SILA-14",
-        step="frost, round 2, SignatureShare",
-        check="what does not open is ignored, and blamed on nobody",
-        injection="N: an altered copy in party 2's name, before the real one",
-        run=forged_message,
-        research=lambda: ResearchBuild(shape=Shape(sealing=False)),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.HONEST_BLAMED),
-    ),
-    Attack(
-        id="O12b",
-        name="one key stream for both directions",
-        reference="Trail of Bits, TOB-SILA-6",
-        step="any sealed message",
-        check="a key for each message: direction, kind, session and salt are in its derivation",
-        injection="N: adds two ciphertexts up",
-        run=reused_key_stream,
-        research=lambda: ResearchBuild(replacing={channel._message_key: derive_one_key}),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.LEAK),
-    ),
-    Attack(
-        id="D15a",
-        name="shares in plain text",
-        reference="kryptology, issue 29",
-        step="dkg, round 3, Deal",
-        check="shares are sealed for their receiver",
-        injection="N: reads along",
-        run=eavesdropping,
-        research=lambda: ResearchBuild(shape=Shape(sealing=False)),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.KEY),
-    ),
-    Attack(
-        id="D15b",
-        name="a message in another's name",
-        reference="tofnd, issue 60",
-        step="dkg, round 3, Deal",
-        check="transport, header and seal must agree on the sender; the header is authenticated",
-        injection="N: party 3's message with party 2 in the header",
-        run=false_sender,
-        research=lambda: ResearchBuild(shape=Shape(sealing=False)),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.HONEST_BLAMED),
-    ),
-    Attack(
-        id="S11",
-        name="a message of one protocol in another",
-        reference="NEAR, DomainPurpose, pull request 2163",
-        step=(
-            "frost, round 1, Commitments; the message is of a resharing, with the same pair secret"
-        ),
-        check="the protocol's number is in the envelope's authenticated header",
-        injection="R: recorded in a resharing of the same name",
-        run=across_protocols,
-        research=lambda: ResearchBuild(shape=Shape(number=FROST.number)),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.HONEST_BLAMED),
-    ),
-    Attack(
-        id="S12",
-        name="messages twice, early, late, and of another session",
-        reference="no single advisory: what any network does to messages",
-        step="frost, all rounds",
-        check="one slot for session, kind and sender: duplicates are ignored, early messages kept",
-        injection="N, R: everything twice and backwards, with another session's messages",
-        run=disorder,
-        research=lambda: ResearchBuild(party=Impatient),
-        expected_on=Finding.harmless(),
-        expected_off=Finding.broken(Effect.HONEST_BLAMED),
-    ),
-)
+    return find_false_blame(parties, NAMES) or finding_of(parties[HONEST])

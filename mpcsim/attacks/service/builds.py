@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from node.local import LocalService
 
@@ -34,6 +34,24 @@ class Part:
     name: str
     """Description, such as "MPC nodes that accept any grant"."""
     replace: Callable[[LocalService], None]
+
+
+def part(name: str) -> Callable[[Callable[[LocalService], None]], Part]:
+    """Return a decorator that makes a part of a function which replaces something in a service."""
+    return lambda replace: Part(name, replace)
+
+
+def node_part(name: str) -> Callable[[Callable[[Any], None]], Part]:
+    """Return a decorator as ``part``, for a function that replaces something in an MPC node."""
+
+    def decorate(weaken: Callable[[Any], None]) -> Part:
+        def weaken_both(service: LocalService) -> None:
+            for link in service.gateway.links.values():
+                weaken(link.node)
+
+        return Part(name, weaken_both)
+
+    return decorate
 
 
 class ResearchBuild(Build):

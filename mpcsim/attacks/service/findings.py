@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -30,6 +31,15 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.verdict.value}: {self.shown}"
+
+
+def refusal_of(act: Callable[[], object]) -> str:
+    """Return the words with which an act is refused; empty if it is not."""
+    try:
+        act()
+    except Refusal as refusal:
+        return str(refusal)
+    return ""
 
 
 def succeed_if(condition: bool, shown: str, otherwise: str) -> Finding:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from mpcsim.attacks.service.builds import Part
+from mpcsim.attacks.service.builds import node_part, part
 from mpcsim.attacks.service.hostile import Call, HostileNode, InterceptingProxy, RecordedRequest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, PartyId
@@ -39,17 +38,6 @@ from node.gateway_client.identity_pinning import PinnedIdentities
 from node.local import VIRTUAL_START, LocalService
 from node.signing.sessions import Caller
 
-WITH_TOKENS: Final = (
-    "token",
-    "database + token",
-    "store + token",
-    "mpc node + token",
-    "gateway",
-    "gateway, not pinned",
-    "gateway + mpc node",
-)
-"""Rows of attackers that hold a token, or issue them."""
-
 
 def confirms(store: SecretStore, secret: bytes) -> bool:
     """Return whether pw_key || pepper are those of a store: the test of passwords offline."""
@@ -66,14 +54,9 @@ def _api(service: LocalService) -> Any:
     return next(r.endpoint.__self__ for r in routes if r.path == "/mpc/v1/{verb}")  # type: ignore[attr-defined]
 
 
-def for_both_nodes(weaken: Callable[[Any], None]) -> Callable[[LocalService], None]:
-    """Return a function that weakens both MPC nodes."""
-
-    def weaken_both(service: LocalService) -> None:
-        for link in service.gateway.links.values():
-            weaken(link.node)
-
-    return weaken_both
+def _wallet(service: LocalService) -> Any:
+    """Return the REST node's wallet."""
+    return service.app.state.wallet
 
 
 # ------------------------------------------------------------------ tokens
@@ -95,19 +78,21 @@ class _AnyToken:
         return Caller("none", self.verify(None))
 
 
-def _accept_no_token(service: LocalService) -> None:
+@part("a node and a gateway that ask for no token")
+def accept_no_token(service: LocalService) -> None:
     anybody = _AnyToken(service)
     _api(service)._verifier = anybody
     service.app.state.authenticator = anybody
 
 
-def _never_expire_tokens(service: LocalService) -> None:
+@part("tokens that never expire")
+def never_expire_tokens(service: LocalService) -> None:
     jwks = service.gateway.issuer.jwks()
     _api(service)._verifier = TokenVerifier(jwks, "gateway", lambda: VIRTUAL_START)
     service.app.state.authenticator = Authenticator(
         service.app.state.authenticator._gateway, now=lambda: VIRTUAL_START
     )
-    _accept_late_messages(service)
+    accept_late_messages.replace(service)
 
 
 class _KeyTokensAreAccess:
@@ -121,16 +106,11 @@ class _KeyTokensAreAccess:
         return replace(claims, use="access", key_id=None)
 
 
-def _accept_key_tokens(service: LocalService) -> None:
+@part("a gateway that takes key tokens for access tokens")
+def accept_key_tokens(service: LocalService) -> None:
     api = _api(service)
     api._verifier = _KeyTokensAreAccess(api._verifier)
 
-
-KEY_TOKENS_ARE_ACCESS: Final = Part(
-    "a gateway that takes key tokens for access tokens", _accept_key_tokens
-)
-NO_TOKENS: Final = Part("a node and a gateway that ask for no token", _accept_no_token)
-EVERLASTING_TOKENS: Final = Part("tokens that never expire", _never_expire_tokens)
 
 # ------------------------------------------------------------------ the vault
 
@@ -153,51 +133,44 @@ class _NoPepper:
         return getattr(self._honest, name)
 
 
-def _use_known_pepper(service: LocalService) -> None:
-    wallet = service.app.state.wallet
+@part("a vault without a pepper")
+def use_known_pepper(service: LocalService) -> None:
+    wallet = _wallet(service)
     wallet._rng = _NoPepper(wallet._rng)
 
 
-@for_both_nodes
-def _skip_use_check(node: Any) -> None:
+@node_part("MPC nodes that work for whoever asks")
+def skip_use_check(node: Any) -> None:
     node._vault.check_authentic = lambda *_: None
 
 
-NO_USE_CHECK: Final = Part("MPC nodes that work for whoever asks", _skip_use_check)
-NO_PEPPER: Final = Part("a vault without a pepper", _use_known_pepper)
-
-
-@for_both_nodes
-def _skip_attestation_check(node: Any) -> None:
+@node_part("MPC nodes that open a vault alone without asking what is suspended")
+def skip_attestation_check(node: Any) -> None:
     node._attestations.check = lambda key_id: None
 
-
-ATTESTED_UNSEEN: Final = Part(
-    "MPC nodes that open a vault alone without asking what is suspended", _skip_attestation_check
-)
 
 # ------------------------------------------------------------------ shares
 
 
-def _sign_with_any_share(service: LocalService) -> None:
+@part("MPC nodes that sign with shares not in force")
+def sign_with_any_share(service: LocalService) -> None:
+    def serve_any_share(node: Any) -> None:
+        def mine(user_id: str, key_id: str) -> Any:
+            found = node.store.find(key_id)
+            if found is None:
+                raise no_such_key()
+            return found
+
+        node._shares.active_share = mine
+
     for link in service.gateway.links.values():
-        _serve_any_share(link.node)
+        serve_any_share(link.node)
     curve = "ed25519"
     service.gateway.gateway._curve_of_key = lambda *_: curve  # type: ignore[method-assign]
 
 
-def _serve_any_share(node: Any) -> None:
-    def mine(user_id: str, key_id: str) -> Any:
-        found = node.store.find(key_id)
-        if found is None:
-            raise no_such_key()
-        return found
-
-    node._shares.active_share = mine
-
-
-@for_both_nodes
-def _open_any_epoch(node: Any) -> None:
+@node_part("MPC nodes that open halves of retired epochs")
+def open_any_epoch(node: Any) -> None:
     usable = node._shares.usable_share
 
     def retired_too(user_id: str, key_id: str) -> StoredShare:
@@ -210,15 +183,11 @@ def _open_any_epoch(node: Any) -> None:
     node._vault.check_authentic = lambda *_: None
 
 
-ANY_EPOCH_OPENS: Final = Part("MPC nodes that open halves of retired epochs", _open_any_epoch)
-
-
-ANY_SHARE_SIGNS: Final = Part("MPC nodes that sign with shares not in force", _sign_with_any_share)
-
 # ------------------------------------------------------------------ grants
 
 
-def _forward_tokens(service: LocalService) -> None:
+@part("a gateway that forwards callers' tokens")
+def forward_tokens(service: LocalService) -> None:
     """Show every token that comes to the gateway to both MPC nodes, too."""
 
     def forward(call: Call) -> None:
@@ -228,9 +197,6 @@ def _forward_tokens(service: LocalService) -> None:
 
     app = service.gateway.app
     app.middleware_stack = InterceptingProxy(app.build_middleware_stack(), before=forward)
-
-
-FORWARDED_TOKENS: Final = Part("a gateway that forwards callers' tokens", _forward_tokens)
 
 
 class _AnyGrant(Grant):
@@ -247,15 +213,13 @@ class _AnyGrants:
         return _AnyGrant(_CONTENT.unpack(data[_MAC_BYTES:])[4:])
 
 
-@for_both_nodes
-def _accept_any_grant(node: Any) -> None:
+@node_part("MPC nodes that accept any grant")
+def accept_any_grant(node: Any) -> None:
     node._boot._grants = _AnyGrants()
 
 
-ANY_GRANT: Final = Part("MPC nodes that accept any grant", _accept_any_grant)
-
-
-def _trust_holdings_at_start(service: LocalService) -> None:
+@part("a gateway that takes apart whatever MPC nodes say they hold")
+def trust_holdings_at_start(service: LocalService) -> None:
     activation = service.gateway.gateway.activation
 
     async def resolve_at_start() -> None:
@@ -265,20 +229,12 @@ def _trust_holdings_at_start(service: LocalService) -> None:
     activation.resolve_at_start = resolve_at_start  # type: ignore[method-assign]
 
 
-TRUSTING_START: Final = Part(
-    "a gateway that takes apart whatever MPC nodes say they hold", _trust_holdings_at_start
-)
-
-
 # ------------------------------------------------------------------ stores
 
 
-@for_both_nodes
-def _keep_write_log(node: Any) -> None:
+@node_part("stores that do not empty their log of writes")
+def keep_write_log(node: Any) -> None:
     node.store._database.forget = lambda: None
-
-
-LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _keep_write_log)
 
 
 class _TrustAnybody(PinnedIdentities):
@@ -299,32 +255,26 @@ class _TrustAnySealKey(PinnedIdentities):
                 raise
 
 
-def _replace_trust(kind: type[PinnedIdentities]) -> Callable[[LocalService], None]:
-    def replace_trust(service: LocalService) -> None:
-        service.app.state.wallet._gateway._trust = kind(None)
-
-    return replace_trust
+@part("a REST node that takes anybody for the MPC nodes")
+def trust_any_node(service: LocalService) -> None:
+    _wallet(service)._gateway._trust = _TrustAnybody(None)
 
 
-NO_IDENTITIES: Final = Part(
-    "a REST node that takes anybody for the MPC nodes", _replace_trust(_TrustAnybody)
-)
-ANY_SEAL_KEY: Final = Part("a REST node that seals to any key", _replace_trust(_TrustAnySealKey))
+@part("a REST node that seals to any key")
+def trust_any_seal_key(service: LocalService) -> None:
+    _wallet(service)._gateway._trust = _TrustAnySealKey(None)
 
 
-def _skip_seal_key_check(service: LocalService) -> None:
+@part("a REST node that does not ask to which keys it has sealed")
+def skip_seal_key_check(service: LocalService) -> None:
     wallet = _wallet(service)
     activate = wallet._activate
     wallet._activate = lambda caller, key, made, nodes: activate(caller, key, made, {})
 
 
-SEALED_UNSEEN: Final = Part(
-    "a REST node that does not ask to which keys it has sealed", _skip_seal_key_check
-)
-
-
-def _accept_unsigned_messages(service: LocalService) -> None:
-    sessions = service.app.state.wallet._sessions
+@part("a REST node that believes unsigned first messages")
+def accept_unsigned_messages(service: LocalService) -> None:
+    sessions = _wallet(service)._sessions
     honest = sessions.client
 
     def client(*arguments: Any, **keywords: Any) -> Any:
@@ -346,43 +296,28 @@ def strip_signature(data: bytes) -> tuple[PartyId, bytes]:
     return envelope.sender, data if envelope.sealed else data[: -wire.SIGNATURE_BYTES]
 
 
-UNSIGNED_MAIL: Final = Part(
-    "a REST node that believes unsigned first messages", _accept_unsigned_messages
-)
-
-
-def _accept_any_record(service: LocalService) -> None:
-    records = service.app.state.wallet._gateway._records
+@part("a REST node that checks no record")
+def accept_any_record(service: LocalService) -> None:
+    records = _wallet(service)._gateway._records
     records.check = lambda data, *_, **__: SignedRecord.from_bytes(data).record
 
-
-ANY_RECORD: Final = Part("a REST node that checks no record", _accept_any_record)
 
 # ------------------------------------------------------------------ presignatures
 
 
-@for_both_nodes
-def _skip_allowances(node: Any) -> None:
+@node_part("an MPC node that keeps no list of presignatures which may be used")
+def skip_allowances(node: Any) -> None:
     node._presignatures.usage_tokens.use = lambda *_: None
 
 
-NO_ALLOWANCES: Final = Part(
-    "an MPC node that keeps no list of presignatures which may be used", _skip_allowances
-)
-
-
-@for_both_nodes
-def _keep_boot_at_restart(node: Any) -> None:
+@node_part("MPC nodes that store boot and presignatures, and come back with them")
+def keep_boot_at_restart(node: Any) -> None:
     node._boot.start = node._presignatures.clear = lambda: None
 
 
-STORED_BOOTS: Final = Part(
-    "MPC nodes that store boot and presignatures, and come back with them", _keep_boot_at_restart
-)
-
-
-def _accept_any_header(service: LocalService) -> None:
-    presigner = service.app.state.wallet._presigner
+@part("a REST node that opens a presignature under whatever header")
+def accept_any_header(service: LocalService) -> None:
+    presigner = _wallet(service)._presigner
     headers: dict[bytes, PresignatureHeader] = {}
     make, opened = presigner.make, presigner.open_part
 
@@ -397,15 +332,7 @@ def _accept_any_header(service: LocalService) -> None:
     presigner.make, presigner.open_part = noting, part
 
 
-ANY_HEADER: Final = Part(
-    "a REST node that opens a presignature under whatever header", _accept_any_header
-)
-
 # ------------------------------------------------------------------ suspensions
-
-
-def _wallet(service: LocalService) -> Any:
-    return service.app.state.wallet
 
 
 class _ForgetfulSuspensions:
@@ -428,29 +355,38 @@ class _ForgetfulSuspensions:
         pass
 
 
-def _ignore_failed_checks(times: int) -> Callable[[LocalService], None]:
-    def weaken(service: LocalService) -> None:
-        wallet = _wallet(service)
-        careless, vaults = _ForgetfulSuspensions(wallet._suspensions, times), wallet._vaults
-        signer = wallet._signer
-        for room in (wallet, vaults, signer, signer._early, wallet._presigner):
-            room._suspensions = careless
-        opened = vaults.share_in
-
-        def share(*arguments: Any) -> KeyShare:
-            found: KeyShare = opened(*arguments)
-            return replace(found, guard=Guard())
-
-        vaults.share_in = share
-
-    return weaken
+@part("a REST node that goes on after a failed check")
+def ignore_failed_checks(service: LocalService) -> None:
+    _forget_failed_checks(service, 0)
 
 
-def _accept_late_messages(service: LocalService) -> None:
+@part("a REST node that asks once to have a key suspended")
+def ask_once_to_suspend(service: LocalService) -> None:
+    _forget_failed_checks(service, 1)
+
+
+def _forget_failed_checks(service: LocalService, times: int) -> None:
+    wallet = _wallet(service)
+    forgetful, vaults = _ForgetfulSuspensions(wallet._suspensions, times), wallet._vaults
+    signer = wallet._signer
+    for room in (wallet, vaults, signer, signer._early, wallet._presigner):
+        room._suspensions = forgetful
+    opened = vaults.share_in
+
+    def share(*arguments: Any) -> KeyShare:
+        found: KeyShare = opened(*arguments)
+        return replace(found, guard=Guard())
+
+    vaults.share_in = share
+
+
+@part("a REST node that looks at what comes after the token")
+def accept_late_messages(service: LocalService) -> None:
     _wallet(service)._sessions.check_token = lambda caller: None
 
 
-def _forget_suspensions(service: LocalService) -> None:
+@part("a gateway that remembers no suspension")
+def forget_suspensions(service: LocalService) -> None:
     suspensions = service.gateway.gateway.suspensions
 
     async def take(body: wire.Suspend) -> bytes:
@@ -459,7 +395,8 @@ def _forget_suspensions(service: LocalService) -> None:
     suspensions.suspend = take  # type: ignore[method-assign]
 
 
-def _suspend_once(service: LocalService) -> None:
+@part("a gateway that tells each MPC node once")
+def suspend_once(service: LocalService) -> None:
     suspensions = service.gateway.gateway.suspensions
 
     async def take(body: wire.Suspend) -> bytes:
@@ -474,17 +411,19 @@ def _suspend_once(service: LocalService) -> None:
     suspensions.suspend = take  # type: ignore[method-assign]
 
 
-def _accept_any_tag(service: LocalService) -> None:
+@part("a gateway that suspends for anybody")
+def accept_any_tag(service: LocalService) -> None:
     suspensions = service.gateway.gateway.suspensions
     suspensions.is_authentic_tag = lambda at, tag: True  # type: ignore[method-assign]
 
 
-def _remember_all_suspensions(service: LocalService) -> None:
+@part("a gateway that remembers every suspension")
+def remember_all_suspensions(service: LocalService) -> None:
     service.gateway.gateway.suspensions._has_room = lambda key_id: True  # type: ignore[method-assign]
 
 
-@for_both_nodes
-def _accept_any_notice(node: Any) -> None:
+@node_part("MPC nodes that suspend for anybody")
+def accept_any_notice(node: Any) -> None:
     def suspend(grant: Any, data: bytes) -> wire.Body:
         at = wire.SuspendKey.from_bytes(data)
         node.store.suspend(at.occasion.key_id.hex(), "somebody said so")
@@ -492,20 +431,6 @@ def _accept_any_notice(node: Any) -> None:
         return wire.SuspendReply(1, node._context.identity.sign(said))
 
     node._verbs = {**node._verbs, "suspend": suspend}
-
-
-CARELESS: Final = Part("a REST node that goes on after a failed check", _ignore_failed_checks(0))
-ASKS_ONCE: Final = Part(
-    "a REST node that asks once to have a key suspended", _ignore_failed_checks(1)
-)
-LATE_MAIL: Final = Part(
-    "a REST node that looks at what comes after the token", _accept_late_messages
-)
-FORGETFUL_GATEWAY: Final = Part("a gateway that remembers no suspension", _forget_suspensions)
-TELLS_ONCE: Final = Part("a gateway that tells each MPC node once", _suspend_once)
-ANY_TAG: Final = Part("a gateway that suspends for anybody", _accept_any_tag)
-NO_BOUND: Final = Part("a gateway that remembers every suspension", _remember_all_suspensions)
-ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _accept_any_notice)
 
 
 def strangers_suspension(user_id: str, key_id: str) -> wire.Suspend:
@@ -517,7 +442,8 @@ def strangers_suspension(user_id: str, key_id: str) -> wire.Suspend:
 # ------------------------------------------------------------------ an MPC node's word
 
 
-def _believe_other_nodes_votes(service: LocalService) -> None:
+@part("a gateway that believes an MPC node about the other")
+def believe_other_nodes_votes(service: LocalService) -> None:
     activation = service.gateway.gateway.activation
     honest = activation._new_decision
 
@@ -543,20 +469,14 @@ class _AlwaysOpen:
         return getattr(self._honest, name)
 
 
-def _route_closed_sessions(service: LocalService) -> None:
+@part("a gateway that carries what comes of sessions that are off")
+def route_closed_sessions(service: LocalService) -> None:
     router: Any = service.gateway.gateway._router
     router._sessions = _AlwaysOpen(router._sessions)
 
 
-HEARSAY: Final = Part(
-    "a gateway that believes an MPC node about the other", _believe_other_nodes_votes
-)
-HEARS_TOO_LATE: Final = Part(
-    "a gateway that carries what comes of sessions that are off", _route_closed_sessions
-)
-
-
-def _end_turns_on_request(service: LocalService) -> None:
+@part("a gateway that ends a turn when an MPC node says so")
+def end_turns_on_request(service: LocalService) -> None:
     sessions = service.gateway.gateway.sessions
     honest = sessions.begin
 
@@ -576,16 +496,9 @@ class _IntroducesOnce(NodeIntroduction):
             await super().ensure_introduced()
 
 
-def _introduce_once(service: LocalService) -> None:
+@part("a gateway that introduces MPC nodes at its start alone")
+def introduce_once(service: LocalService) -> None:
     gateway = service.gateway.gateway
     gateway.introduction = _IntroducesOnce(
         gateway.links, gateway.activation, gateway.attestations, gateway.introduction._clock
     )
-
-
-TURNS_ON_ITS_WORD: Final = Part(
-    "a gateway that ends a turn when an MPC node says so", _end_turns_on_request
-)
-INTRODUCES_ONCE: Final = Part(
-    "a gateway that introduces MPC nodes at its start alone", _introduce_once
-)

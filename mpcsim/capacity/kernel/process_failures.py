@@ -1,15 +1,29 @@
-"""Crash of a process: its jobs and its memory are lost, and so are the calls that depend on it.
+"""Failures of calls: by the crash of a process, and by an answer that does not come in time.
+
+A crash loses the jobs and the memory of a process, and so the calls that depend on it.
 
 A call depends on a process that has sent or received a request of it that is not answered, or that
 handles a message of it (``_depends_on``). Its caller learns of the failure after the latency from
 the crashed role to the caller (``messages.report_failure``).
+
+A role that has waited ``timeout_ms`` for the answer to a request gives up and reports the failure
+(``fail_if_overdue``); who was asked continues with it.
 """
 
 from __future__ import annotations
 
-from mpcsim.capacity.kernel import admission, connection_pool, messages, process_queues
+import math
+
+from mpcsim.capacity.kernel import (
+    admission,
+    connection_pool,
+    event_queue,
+    messages,
+    process_queues,
+)
 from mpcsim.capacity.kernel.calls import completion
 from mpcsim.capacity.kernel.records import (
+    ANSWER_OVERDUE,
     ARRIVED,
     BROKEN,
     DOWN,
@@ -103,19 +117,46 @@ def _depends_on(w: CallRecords, c: int, role: int, p: int, incarnation: int) -> 
     if role == NODE:
         return True
     operation = w.operations[call.operation]
-    first = operation.first_message
     for k in range(operation.messages):
-        message = w.messages[first + k]
+        message = w.messages[operation.first_message + k]
         if message.exchange == NONE or message.is_answer or w.moments[c, k, SENT] < 0.0:
             continue
         if message.source != role and message.target != role:
             continue
-        moment = SENT if message.target == role else ARRIVED
-        answered = False
-        for other in range(operation.messages):
-            answer = w.messages[first + other]
-            if answer.exchange == message.exchange and answer.is_answer:
-                answered = answered or w.moments[c, other, moment] >= 0.0
-        if not answered:
+        if not _is_answered(w, c, message.exchange, SENT if message.target == role else ARRIVED):
             return True
     return False
+
+
+@compiled
+def _is_answered(w: CallRecords, c: int, exchange: int, moment: int) -> bool:
+    """Return whether an answer of an exchange has had a moment: has been sent, or has arrived."""
+    operation = w.operations[w.calls[c].operation]
+    for k in range(operation.messages):
+        answer = w.messages[operation.first_message + k]
+        if answer.exchange == exchange and answer.is_answer and w.moments[c, k, moment] >= 0.0:
+            return True
+    return False
+
+
+@compiled
+def fail_if_overdue(w: CallRecords, c: int, number: int, now: float) -> None:
+    """Fail a call if the answer to one of its requests is overdue; look again when the next one may
+    be."""
+    call = w.calls[c]
+    if call.number != number or not call.awaited:
+        return
+    operation = w.operations[call.operation]
+    due = now + operation.timeout_ms
+    for k in range(operation.messages):
+        request = w.messages[operation.first_message + k]
+        sent = w.moments[c, k, SENT]
+        if request.timeout_ms == math.inf or request.is_answer or sent < 0.0:
+            continue
+        if _is_answered(w, c, request.exchange, ARRIVED):
+            continue
+        if sent + request.timeout_ms <= now:
+            messages.report_failure(w, c, request.source, now)
+            return
+        due = min(due, sent + request.timeout_ms)
+    event_queue.push(w.events, w.state[0], due, ANSWER_OVERDUE, c, number)

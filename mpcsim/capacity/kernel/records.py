@@ -186,6 +186,7 @@ MESSAGE: Final = np.dtype(
         ("size", np.int64),
         ("exchange", np.int64),  # of its operation: the HTTP exchange that it belongs to
         ("is_answer", np.int64),  # it ends its exchange
+        ("timeout_ms", np.float64),  # a request's sender waits so long for the answer
         ("service_ms", np.float64),  # fixed service time at the end of the link
         ("first_stage", np.int64),  # of its handling
         ("last_stage", np.int64),
@@ -223,6 +224,7 @@ OPERATION: Final = np.dtype(
         ("share", np.float64),  # cumulative, of the orders of a closed workload
         ("lock_queue", np.int64),  # jobs that may wait for a lock of one key
         ("lock_timeout_ms", np.float64),
+        ("timeout_ms", np.float64),  # shortest of its requests
     ],
     align=True,
 )
@@ -477,6 +479,8 @@ PROCESS_DRAINED: Final = 10
 """A draining process has no call left: process, its incarnation."""
 PROCESS_RESTARTS: Final = 11
 """A restarted process is up again: process, its incarnation."""
+ANSWER_OVERDUE: Final = 12
+"""A request of a call may have waited too long for its answer: call, its number."""
 
 # Reasons why the kernel returns to Python.
 TIME_REACHED: Final = 0

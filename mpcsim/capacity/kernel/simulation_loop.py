@@ -20,6 +20,7 @@ from mpcsim.capacity.kernel import (
 )
 from mpcsim.capacity.kernel.calls import completion, orders
 from mpcsim.capacity.kernel.records import (
+    ANSWER_OVERDUE,
     CALL_FAILS,
     CALL_TIMEOUT,
     INCIDENT_CHANGES,
@@ -143,6 +144,8 @@ def _apply_event(
         messages.deliver_message(w, n, s, of, number, now)
     elif kind == ORDER_DUE:
         _start_attempt(w, n, s, of, now)
+    elif kind == ANSWER_OVERDUE:
+        process_failures.fail_if_overdue(w, of, number, now)
     elif kind == CALL_FAILS:
         process_failures.fail_call(w, n, s, of, now)
     elif apply_common_event(w, n, s, kind, of, number, now) or s.jobs[of].number != number:
@@ -197,4 +200,9 @@ def _start_arrival(w: CallRecords, n: Records, s: ServiceRecords, now: float) ->
 def _start_attempt(w: CallRecords, n: Records, s: ServiceRecords, o: int, now: float) -> None:
     """Begin the next attempt of an order."""
     c = orders.new_call(w, o, now)
-    messages.run_step(w, n, s, c, w.operations[w.calls[c].operation].first_step, now)
+    call = w.calls[c]
+    operation = w.operations[call.operation]
+    overdue = now + operation.timeout_ms
+    if overdue < math.inf:
+        event_queue.push(w.events, w.state[0], overdue, ANSWER_OVERDUE, c, call.number)
+    messages.run_step(w, n, s, c, operation.first_step, now)

@@ -1,49 +1,127 @@
-"""Text page about a run."""
+"""Page about a run: its conclusion first, then tables; as text and as HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from mpcsim.capacity.results import answers
-from mpcsim.capacity.results.record import RunRecord
+from mpcsim.capacity.results.record import Percentile, RunRecord
 from mpcsim.errors import UsageError
+from mpcsim.sim.rich_display import Table, document
+
+PERCENTS: Final = (50, 95, 99)
+SLOWEST: Final = 0.01
+"""Share of the calls whose times stand beside those of all."""
+SHOWN_MS: Final = 0.05
+"""Parts of a call's time that are shorter on average are left out."""
 
 
-def page(run: RunRecord) -> Iterator[str]:
-    """Yield the lines of the page."""
+def text(run: RunRecord) -> str:
+    """Return the page as text."""
+    lines = [headline(run), *(f"  {note}" for note in notes(run))]
+    for table in tables(run):
+        lines += ["", table.text()]
+    return "\n".join(lines)
+
+
+def html(run: RunRecord) -> str:
+    """Return the page as HTML."""
+    return document(headline(run), tables(run), notes=notes(run))
+
+
+def headline(run: RunRecord) -> str:
+    """Return what ran, and how its calls ended."""
     outcomes = run.outcomes()
-    yield (
-        f"{answers.format_clock(run.length_s)} of {run.workload.arrivals}, seed {run.seed}: "
-        f"{sum(outcomes.values()):,} attempts, "
-        + ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if count)
+    counts = ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if count)
+    return (
+        f"{run.workload.arrivals} for {answers.format_clock(run.length_s)}, seed {run.seed}: "
+        f"{sum(outcomes.values()):,} attempts: {counts}"
     )
-    if not (too_much := answers.overload(run)):
-        for name in run.operations:
-            yield f"  {name}: {_percentiles(run, name)}"
-    else:
-        yield f"  {too_much}"
-    yield f"  {answers.first_to_break(run)}"
-    yield f"  answered: {run.throughput_per_s():,.4g} a second"
-    yield "  the slowest 1 %, on average, ms: " + _breakdown_text(run.made_of(0.01))
-    yield "  all of them: " + _breakdown_text(run.made_of())
+
+
+def notes(run: RunRecord) -> Iterator[str]:
+    """Yield the conclusions, one statement a line."""
+    too_much = answers.overload(run)
+    if too_much:
+        yield too_much
+    yield answers.first_to_break(run)
+    yield f"answered: {run.throughput_per_s():,.4g} calls a second"
+    if not too_much:
+        for operation, found in _percentiles(run).items():
+            yield from _restrictions(operation, found)
     check = run.littles_law
     yield (
-        f"  Little's law: {check.under_way:.4g} under way, {check.throughput_times_latency:.4g} by "
-        f"rate and time of what was answered ({check.off_by:.2%} apart)"
+        f"Little's law: {check.under_way:.4g} calls in flight on average, throughput times latency "
+        f"{check.throughput_times_latency:.4g} ({check.off_by:.2%} apart)"
     )
     if run.deployment.extrapolated:
-        yield "  extrapolated: " + "; ".join(run.deployment.extrapolated)
+        yield "extrapolated: " + "; ".join(run.deployment.extrapolated)
 
 
-def _percentiles(run: RunRecord, operation: str) -> str:
-    try:
-        found = {percent: run.percentile(percent, operation) for percent in (50, 95, 99)}
-    except UsageError as error:  # none succeeded
-        return str(error)
-    sizes = ", ".join(f"p{percent} {each.text}" for percent, each in found.items())
-    return sizes + found[99].restriction
+def tables(run: RunRecord) -> list[Table]:
+    """Return the latencies of each operation, and where the time of a call goes."""
+    parts = _breakdown(run)
+    return parts if answers.overload(run) else [_latencies(run), *parts]
 
 
-def _breakdown_text(made_of: dict[str, float]) -> str:
-    large = sorted(((ms, name) for name, ms in made_of.items() if ms >= 0.05), reverse=True)
-    return ", ".join(f"{name} {ms:,.1f}" for ms, name in large)
+# ---------------------------------------------------------------------- latencies
+
+
+def _percentiles(run: RunRecord) -> dict[str, list[Percentile]]:
+    """Return the percentiles of each operation; none where no call succeeded."""
+    found = {}
+    for operation in run.operations:
+        try:
+            found[operation] = [run.percentile(percent, operation) for percent in PERCENTS]
+        except UsageError:
+            found[operation] = []
+    return found
+
+
+def _latencies(run: RunRecord) -> Table:
+    columns = ["latency, ms"]
+    for percent in PERCENTS:
+        columns += [f"p{percent}", "95 % interval"]
+    rows = []
+    for operation, found in _percentiles(run).items():
+        cells = [operation]
+        for each in found:
+            cells += [
+                f"at least {each.ms:,.1f}" if each.at_least else f"{each.ms:,.1f}",
+                "-" if each.why_none else f"{each.low_ms:,.1f} to {each.high_ms:,.1f}",
+            ]
+        rows.append([*cells, *["-"] * (len(columns) - len(cells))])
+    return Table(columns, rows, frozenset(columns[1:]))
+
+
+def _restrictions(operation: str, found: list[Percentile]) -> Iterator[str]:
+    """Yield which calls the percentiles are of, if not of all, and why there is no interval."""
+    if not found:
+        yield f"{operation}: no call succeeded"
+        return
+    if found[-1].restriction:
+        yield f"{operation}: percentiles{found[-1].restriction}"
+    reasons: dict[str, list[str]] = {}
+    for percent, each in zip(PERCENTS, found, strict=True):
+        if each.why_none:
+            reasons.setdefault(each.why_none, []).append(f"p{percent}{each.length_hint}")
+    for why, without in reasons.items():
+        yield f"{operation}: no interval of {', '.join(without)}: {why}"
+
+
+# ---------------------------------------------------------------------- parts of a call's time
+
+
+def _breakdown(run: RunRecord) -> list[Table]:
+    every, slowest = run.made_of(), run.made_of(SLOWEST)
+    shown = [
+        name
+        for name, ms in sorted(every.items(), key=lambda item: -item[1])
+        if max(ms, slowest.get(name, 0.0)) >= SHOWN_MS
+    ]
+    if not shown:
+        return []
+    columns = ("a call's time, ms, on average", "all", f"slowest {SLOWEST:.0%}")
+    rows = [[name, f"{every[name]:,.1f}", f"{slowest.get(name, 0.0):,.1f}"] for name in shown]
+    return [Table(columns, rows, frozenset(columns[1:]))]

@@ -80,6 +80,11 @@ class Percentile:
         return text
 
     @property
+    def length_hint(self) -> str:
+        """Length of a run that would have an interval, in brackets; empty: it cannot be told."""
+        return "" if math.isnan(self.needs_s) else f" ({_duration_text(self.needs_s)} would do)"
+
+    @property
     def restriction(self) -> str:
         """Text of which calls the percentile is, if not of all that were asked for."""
         text = ""

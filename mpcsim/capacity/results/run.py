@@ -100,5 +100,13 @@ class Run(RunRecord):
         return figures.utilisation(self)
 
     def __str__(self) -> str:
-        """Return a page about the run."""
-        return "\n".join(page.page(self))
+        """Return the page about the run, with tables."""
+        return page.text(self)
+
+    def _repr_html_(self) -> str:
+        """Return the page, with the run over time beside it where matplotlib is installed."""
+        try:
+            chart = self.timeline()._repr_html_()
+        except ImportError:
+            chart = ""
+        return f'<div style="display:flex;flex-wrap:wrap">{page.html(self)}{chart}</div>'

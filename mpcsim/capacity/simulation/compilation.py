@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,31 @@ from numpy.typing import NDArray
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
 from mpcsim.capacity.model.costs import KINDS, LATER, Costs, Stage
-from mpcsim.capacity.simulation.call_graph import END_OF, CallGraph
+from mpcsim.capacity.simulation.call_graph import (
+    END_OF,
+    GATE,
+    INSTITUTION_ROLE,
+    OPERATOR_ROLE,
+    CallGraph,
+    Message,
+)
+from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
 from mpcsim.sim.network.service_paths import service_paths
 from mpcsim.sim.network.topology import Network
+from node.process.settings import Settings
+
+ANSWER_TIMEOUTS_MS: Final[Mapping[int, float]] = {
+    GATE: Settings.gateway_timeout_s * 1000,
+    OPERATOR_ROLE: LINK_TIMEOUT_S * 1000,
+    INSTITUTION_ROLE: LINK_TIMEOUT_S * 1000,
+}
+"""Time-outs of requests by the role that they are sent to, as the service comes: the node waits for
+the gateway, and the gateway for each MPC node."""
+
+
+def timeout_ms(message: Message) -> float:
+    """Return how long the sender of a message waits for its answer."""
+    return ANSWER_TIMEOUTS_MS.get(message.target, math.inf)
 
 
 class CompiledOperations(NamedTuple):
@@ -93,6 +116,7 @@ def compile_operations(
                     "size": message.size + network.connection.overhead_bytes,
                     "exchange": message.exchange,
                     "is_answer": message.is_answer,
+                    "timeout_ms": timeout_ms(message),
                     "service_ms": service_ms,
                     "first_stage": first_stage,
                     "last_stage": last_stage,
@@ -123,6 +147,7 @@ def compile_operations(
             1.0,
             max((lock.queue_capacity for lock in shape.operation.locks), default=0),
             max((lock.timeout_s * 1000 for lock in shape.operation.locks), default=0.0),
+            min(timeout_ms(message) for message in shape.messages),
         )
     records = np.zeros(len(messages), kernel.MESSAGE)
     for record, values in zip(records, messages, strict=True):

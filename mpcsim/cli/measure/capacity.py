@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mpcsim.capacity import Cheapest, Curve, Plan, Sensitivity
 from mpcsim.capacity.model import EXACTNESSES
+from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
+from mpcsim.cli.outputs import TABLES as TABLE_ENDINGS
 from mpcsim.errors import UsageError, unknown
 from mpcsim.processes import Processes
 from mpcsim.sim import Table
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 FIGURES: Final = ("timeline", "utilisation", "slowest", "deployment", "curve")
 TABLES: Final = ("run", "curve", "sensitivity", "cheapest")
-PICTURES: Final = (".png", ".svg", ".pdf")
 
 EXAMPLE: Final = """\
 # 40 signatures a second, and 200 for two minutes; mpcsim capacity answers what comes of it.
@@ -144,7 +145,8 @@ def run(options: argparse.Namespace) -> int:
     )
 
     _check(options, plan)
-    out = _Outputs(options.figure, options.table)
+    about = f"mpcsim capacity, seed {plan.seed}"
+    out = _Outputs(options.figure, options.table, about)
     out.draw("deployment", plan.deployment.plot)
     try:
         if options.dry_run:
@@ -279,10 +281,9 @@ def _check(options: argparse.Namespace, plan: Plan) -> None:
         ("--figure", options.figure, FIGURES),
         ("--table", options.table, TABLES),
     ):
-        endings = PICTURES if known is FIGURES else (".csv",)
+        endings = PICTURES if known is FIGURES else TABLE_ENDINGS
         for path in paths:
-            if path.suffix not in endings:
-                raise UsageError(f"{option}: {path} does not end in {' or '.join(endings)}")
+            check_ending(option, path, endings)
             if path.stem not in known:
                 raise UsageError(f"{option}: {path}: {unknown(option[2:], path.stem, known)}")
             if options.dry_run and path.stem != "deployment":
@@ -296,7 +297,12 @@ def _check(options: argparse.Namespace, plan: Plan) -> None:
 class _Outputs:
     """Output files that the options ask for."""
 
-    def __init__(self, figures: list[Path], tables: list[Path]) -> None:
+    def __init__(self, figures: list[Path], tables: list[Path], about: str = "") -> None:
+        """
+        Args:
+            about: what made them, for the metadata of pictures.
+        """
+        self.about = about
         self.figures = {path.stem: path for path in figures}
         self.tables = {path.stem: path for path in tables}
 
@@ -320,7 +326,8 @@ class _Outputs:
                 raise UsageError(
                     f"--figure needs {error.name}: install mpcsim[workbench]"
                 ) from None
-            self._written("--figure", path, figure.savefig)
+            save_figure(figure, path, self.about)
+            _print(f"written: {path}")
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a table, if it is asked for."""

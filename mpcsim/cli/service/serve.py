@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -42,6 +42,7 @@ from mpcsim.service.operations import (
     Program,
     RestartPolicy,
     backend,
+    check_ports,
     log_folder_of,
     node_program,
     process_group,
@@ -112,6 +113,7 @@ def run(options: argparse.Namespace) -> int:
         _starter(processes, options) as starter,
     ):
         configure_logs(lines, log_folder, "supervisor")
+        _say(f"starting {', '.join(_names(options))}: some ten seconds")
         try:
             with starter.lock:
                 revival = _start(starter, options, under, shown)
@@ -122,8 +124,6 @@ def run(options: argparse.Namespace) -> int:
                     revival.restart_due()
                 time.sleep(CHECK_S)
         except KeyboardInterrupt:
-            with suppress(OSError):  # the terminal may be gone
-                sys.stderr.write("\nstopping\n")
             return 0
         raise UsageError(f"the {ended} has stopped; so does the rest")
 
@@ -197,34 +197,56 @@ def _start(
 
     *mpc_nodes, at = map(program, found)
     programs = [*mpc_nodes, at]
+    check_ports([*programs, *([] if options.gateway_only else [node_program(app_port, at)])])
     starter.start(*programs)
+    _say(*(f"{program.name:<12} {program.address}" for program in programs))
+    lab = ""
     if not options.gateway_only:
         node = program(node_program(app_port, at, _pinned(mpc_nodes)))
         programs.append(node)
         starter.start(node)
+        _say(f"{node.name:<12} {node.address}")
+        if options.lab:
+            jupyterlab, lab = lab_program(at, node, options.data)
+            starter.processes.start(jupyterlab)
     apart = "none simulated"
     if under is not None:
         faults = f"; {counted(len(under.faults), 'fault')}" if under.faults else ""
         apart = f"{options.network}: {summary(under.network)}{faults}"
-    lines = ["", *(f"{program.name:<12} {program.address}" for program in programs)]
-    if not options.gateway_only:
-        lines[-1] += f"  (API page: {node.address}/api/docs)"
-        if options.lab:
-            lab, address = lab_program(at, node, options.data)
-            starter.processes.start(lab)
-            lines.append(f"{'lab':<12} {address}")
-    lines.append(f"{'network':<12} {apart}")
+    lines = [f"{'network':<12} {apart}"]
     seen = [(each.name, each.metrics) for each in programs if each.metrics]
     lines += [f"{'metrics':<12} {address}/metrics  ({name}; /ready)" for name, address in seen]
     if control := starter.announce():
         command = _command("control", "status", *_data_option(options.data))
         lines.append(f"{'control':<12} {control}  ({command})")
-    if not options.gateway_only:
-        lines += ["", *_first_call(at, node, options.data)]
-    lines.append("Ctrl-C stops everything.")
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
+    pages = "" if options.gateway_only else f"{node.address}/api/docs, {at.address}/api/docs"
+    if lab:
+        lines += [
+            "",
+            f"{'JupyterLab':<12} {lab}",
+            f"{'API':<12} {node.address}; pages to try it: {pages}",
+            f"{'try first':<12} notebook 1, which JupyterLab opens: Shift+Enter runs a cell. "
+            "Ctrl-C stops everything.",
+        ]
+    elif pages:
+        lines += ["", *_first_call(at, node, options.data), f"{'API pages':<12} {pages}"]
+    if not lab:
+        lines.append("Ctrl-C stops everything.")
+    _say(*lines)
     return RestartPolicy(starter.processes, mpc_nodes)
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    """Return the names of the processes that are to be started."""
+    names = [*(ROLES[party] for party in MPC_NODES), "gateway"]
+    names += [] if options.gateway_only else ["node"]
+    return names + (["JupyterLab"] if options.lab and not options.gateway_only else [])
+
+
+def _say(*lines: str) -> None:
+    """Write lines to standard output at once."""
+    sys.stdout.write("\n".join([*lines, ""]))
+    sys.stdout.flush()
 
 
 def _metrics_ports(options: argparse.Namespace) -> dict[str, int]:

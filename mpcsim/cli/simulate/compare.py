@@ -8,14 +8,26 @@ import sys
 from typing import Any, Final
 
 from mpcsim.cli.network import SUFFIX, scenario
+from mpcsim.cli.outputs import PICTURES, TABLES, check_ending, save_figure, save_rows
 from mpcsim.cli.simulate.trace import load
-from mpcsim.errors import UsageError
-from mpcsim.ids import CLIENT, INSTITUTION, ROLES, PartyId
-from mpcsim.sim import Generate, Scenario, Sign, compare, run_scenario
+from mpcsim.errors import UsageError, unknown
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, ROLES, PartyId
+from mpcsim.sim import (
+    Generate,
+    Policy,
+    Scenario,
+    Sign,
+    SignPresigned,
+    compare,
+    run_scenario,
+)
 from mpcsim.sim.replay import CompletionTimes, MessageGraph, record
+from mpcsim.version import __version__
 
 TRACE: Final = ".jsonl"
 """Suffix of trace files."""
+SCHEMES: Final = {"ot/80": 1, "ot/80/2": 2, "ot/80/4": 4}
+"""Multiplication schemes of the service, and its setting ``ot_extension_k`` for each."""
 SAMPLES: Final = 10_000
 MOST_KEPT: Final = 10_000_000
 """Limit of samples with exact percentiles; they take 8 bytes each."""
@@ -39,7 +51,10 @@ def add(subparsers: Any) -> None:
         action="store_true",
         help="the whole REST call POST /v3/wallet/sign, vault and all, in place of the protocol",
     )
-    parser.add_argument("--figure", metavar="OUT.png", help="picture of the distributions to write")
+    parser.add_argument(
+        "--figure", metavar="OUT.png", help="picture of the distributions to write: PNG, SVG or PDF"
+    )
+    parser.add_argument("--table", metavar="OUT.csv", help="the rows to write, as CSV")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     parser.set_defaults(run=run)
 
@@ -61,25 +76,39 @@ def add_replay(parser: argparse.ArgumentParser, samples: int) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Replay each scenario and print the table."""
+    check_ending("--figure", options.figure, PICTURES)
+    check_ending("--table", options.table, TABLES)
     found = compare({name: _replay(name, options) for name in options.scenarios})
+    rows = [{**row, "version": __version__} for row in found.rows()]
     if options.json:
-        sys.stdout.write(json.dumps(found.rows(), indent=1) + "\n")
+        sys.stdout.write(json.dumps(rows, indent=1) + "\n")
     else:
         sys.stdout.write(f"{found}\n")
+    if options.table:
+        save_rows(rows, options.table)
     if options.figure:
         try:
-            found.plot().savefig(options.figure)
+            figure = found.plot()
         except ModuleNotFoundError as error:
             raise UsageError(f"--figure needs {error.name}: install mpcsim[workbench]") from None
-        except OSError as error:
-            raise UsageError(f"--figure: {options.figure}: {error.strerror or error}") from None
+        seeds = ", ".join(f"{row['name']}: seed {row['seed']}" for row in rows)
+        call = " --call" if options.call else ""
+        about = f"mpcsim compare{call} --samples={options.samples}; {seeds}"
+        save_figure(figure, options.figure, about)
     return 0
 
 
 def _replay(name: str, options: argparse.Namespace) -> CompletionTimes:
     what = _scenario(name)
+    if what.faults or what.policy != Policy():
+        raise UsageError(
+            f"{name}: faults and policy are of single runs, not of a replay: mpcsim sim runs them"
+        )
     if options.call:
-        graph = signing_call(what)
+        try:
+            graph = signing_call(what)
+        except UsageError as error:
+            raise UsageError(f"{name}: --call: {error}") from None
     else:
         *_, last = run_scenario(what)
         if not last.ok:
@@ -106,21 +135,42 @@ def _scenario(name: str) -> Scenario:
 
 
 def signing_call(what: Scenario) -> MessageGraph:
-    """Return the REST call that signs with the scenario's curve and with its signers.
+    """Return the REST call of the scenario's last task, a signature: with its curve, its scheme
+    and its signers.
 
     Raises:
-        UsageError: no service has such parties, threshold or signers.
+        UsageError: no service has such parties, threshold, scheme or signers, or an entry of the
+            scenario would have no effect.
     """
     # The service is loaded only for those who ask for it.
     from node.calls import signing_call as recorded
 
     what.check_service()
-    curve = next((task.curve for task in what.run if isinstance(task, Generate)), Generate.curve)
-    signs = [task.signers for task in what.run if isinstance(task, Sign) and task.signers]
-    others = [i for i in (signs[-1] if signs else ()) if i != CLIENT]
-    if signs and (CLIENT not in signs[-1] or len(others) != 1):
+    key = next((task for task in what.run if isinstance(task, Generate)), Generate())
+    last = what.run[-1] if what.run else None
+    if not isinstance(last, Sign | SignPresigned):
+        raise UsageError("the last task is no signature")
+    if what.compute != Scenario.compute or what.clock != Scenario.clock:
+        raise UsageError("compute and clock have no effect: computing takes no time in it")
+    if last.path:
+        raise UsageError("path has no effect: the call signs with the key itself")
+    if isinstance(last, SignPresigned) and last.finisher not in (None, CLIENT):
+        raise UsageError(f"finisher {last.finisher}: in the service the caller ({CLIENT}) finishes")
+    k = 1
+    if key.scheme is not None:
+        if key.scheme not in SCHEMES:
+            raise UsageError(unknown("scheme of the service", key.scheme, SCHEMES))
+        k = SCHEMES[key.scheme]
+    signers = last.signers or ()
+    others = [i for i in signers if i != CLIENT]
+    if signers and (CLIENT not in signers or len(others) != 1 or others[0] not in MPC_NODES):
         raise UsageError(
-            f"signers {list(signs[-1])}: the caller (1) signs with the operator (2) or the "
+            f"signers {list(signers)}: the caller (1) signs with the operator (2) or the "
             f"institution ({INSTITUTION})"
         )
-    return recorded(curve, *(ROLES[PartyId(i)] for i in others))
+    return recorded(
+        key.curve,
+        *(ROLES[PartyId(i)] for i in others),
+        ot_extension_k=k,
+        presigned=isinstance(last, SignPresigned),
+    )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.cli.network import SUFFIX, scenario
+from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
 from mpcsim.sim import Table
@@ -17,7 +18,6 @@ from mpcsim.sim.network.measured import DISTRIBUTIONS, Fit, Series, fit, network
 
 IN_FULL: Final = 4
 """Limit of pairs of sites that are shown one by one; more are shown as a table."""
-PICTURES: Final = (".png", ".svg", ".pdf")
 
 EPILOG: Final = """\
 FILE is what one of these has written, recognised by its content:
@@ -73,9 +73,7 @@ def add(subparsers: Any) -> None:
         help="rate of the measured links in Mbit/s, where FILE does not say it",
     )
     fitting.add_argument("--output", metavar=f"NET{SUFFIX}", help="network file to write")
-    fitting.add_argument(
-        "--figure", metavar="FIT.png", help="picture of round trips and fit to write"
-    )
+    fitting.add_argument("--figure", metavar="FIT.png", help="picture to write: PNG, SVG or PDF")
     fitting.set_defaults(run=run_fit)
     showing = actions.add_parser("show", help="what a network file says")
     showing.add_argument("file", metavar=f"NET{SUFFIX}")
@@ -121,7 +119,7 @@ def run_fit(options: argparse.Namespace) -> int:
     }
     if options.output is None and not asked:
         if options.figure is not None:
-            _draw(fits[:IN_FULL], options.figure)
+            _draw(fits[:IN_FULL], options.figure, options.file)
         return 0
     made = network_assembly.assemble_network(
         fits, asked, mbit_per_s=options.mbit, name=Path(options.file).name
@@ -137,7 +135,7 @@ def run_fit(options: argparse.Namespace) -> int:
             f"\nwritten: {options.output}  (mpcsim serve --network={options.output})\n"
         )
     if options.figure is not None:
-        _draw(made.fits, options.figure)
+        _draw(made.fits, options.figure, options.file)
     return 0
 
 
@@ -145,8 +143,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     """Check the outputs before anything is fitted."""
     if options.output is not None and not options.output.endswith(SUFFIX):
         raise UsageError(f"--output: {options.output} does not end in {SUFFIX}")
-    if options.figure is not None and Path(options.figure).suffix not in PICTURES:
-        raise UsageError(f"--figure: {options.figure} ends in none of {', '.join(PICTURES)}")
+    check_ending("--figure", options.figure, PICTURES)
     if len(options.site) not in (0, 2):
         raise UsageError("--site: a pair has two of them: --site=client --site=gateway")
     if options.mbit is not None and not 0 < options.mbit < float("inf"):
@@ -203,13 +200,10 @@ def _format_fits(fits: Sequence[Fit]) -> str:
     return "\n".join(["", Table(head, rows, frozenset(head[1:5])).text(), *understood, *said])
 
 
-def _draw(fits: Sequence[Fit], path: str) -> None:
+def _draw(fits: Sequence[Fit], path: str, source: str) -> None:
     try:
         from mpcsim.sim.figures import measured_links
     except ModuleNotFoundError as error:
         raise UsageError(f"--figure needs {error.name}: install mpcsim[workbench]") from None
-    try:
-        measured_links(fits).savefig(path)
-    except OSError as error:
-        raise UsageError(f"--figure: {path}: {error.strerror or error}") from None
+    save_figure(measured_links(fits), path, f"mpcsim network fit {source}")
     sys.stdout.write(f"written: {path}\n")

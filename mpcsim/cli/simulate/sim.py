@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from mpcsim.sim import (
 )
 from mpcsim.sim.replay import CompletionTimes, record
 from mpcsim.sim.traces import sequential_delays
+from mpcsim.version import __version__
 
 PERCENTS: Final = (50.0, 95.0, 99.0)
 
@@ -79,7 +81,13 @@ def run(options: argparse.Namespace) -> int:
     written = list(_write_traces(options.traces, results)) if options.traces else []
     if options.json:
         tasks = [_data(*both) for both in zip(results, replays, strict=True)]
-        found = {"network": what.network.name, "tasks": tasks}
+        found = {
+            "version": __version__,
+            "network": what.network.name,
+            "seed": what.seed,
+            "scenario": str(what),
+            "tasks": tasks,
+        }
         sys.stdout.write(json.dumps(found, indent=1) + "\n")
     else:
         sys.stdout.write("\n".join(_format_results(what.network, results, replays)) + "\n")
@@ -126,6 +134,9 @@ def _data(result: Result[Any], replay: CompletionTimes | None) -> dict[str, Any]
             "failed": replay.failed,
             "mean_ms": replay.mean_ms,
             **{f"p{percent:g}_ms": ms for percent, ms in at.items()},
+            "interval_ms": {f"p{percent:g}": _interval(replay, percent) for percent in PERCENTS},
+            "seed": replay.seed,
+            "compute": replay.compute,
         }
     return found
 
@@ -160,7 +171,20 @@ def _format_results(
                 yield f"  {result.trace.name}: party {ending.party} {ending.text}"
     for replay in replays:
         if replay is not None:
+            ends = ((percent, *_interval(replay, percent)) for percent in PERCENTS)
+            said = (f"p{p:g} {_end(low)} to {_end(high)}" for p, low, high in ends)
+            yield f"  {replay.name}: 95% intervals in ms: {', '.join(said)}"
             yield from (f"  {replay.name}: {note}" for note in replay.notes())
+
+
+def _interval(replay: CompletionTimes, percent: float) -> tuple[float | None, float | None]:
+    """Return the confidence interval of a percentile; None: an open end."""
+    low, high = replay.interval(percent)
+    return low or None, high if math.isfinite(high) else None
+
+
+def _end(ms: float | None) -> str:
+    return "?" if ms is None else milliseconds(ms)
 
 
 def _bytes(trace: Trace) -> int:

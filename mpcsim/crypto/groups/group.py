@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from numbers import Number
 from typing import Any, Final, Literal, overload
 
-from mpcsim.crypto.hashing import Tag, tagged_xof
+from mpcsim.crypto.hashing import HashTag, tagged_xof
 from mpcsim.crypto.rng import Rng
 from mpcsim.errors import InternalError, InvalidEncoding
 
@@ -195,7 +195,7 @@ class Group(ABC):
         """Uniform in [1, q): 48 random bytes reduced, bias below 2^-127."""
         return Scalar(1 + int.from_bytes(rng.bytes(48), "big") % (self.order - 1), self)
 
-    def hash_to_scalar(self, tag: Tag, *parts: bytes) -> Scalar:
+    def hash_to_scalar(self, tag: HashTag, *parts: bytes) -> Scalar:
         """Random oracle into Z_q, bias below 2^-127."""
         return Scalar(int.from_bytes(tagged_xof(tag, 48, *parts), "big") % self.order, self)
 

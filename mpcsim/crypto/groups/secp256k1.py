@@ -16,7 +16,7 @@ from coincurve._libsecp256k1 import ffi, lib  # type: ignore[import-not-found]
 from coincurve.context import GLOBAL_CONTEXT
 
 from mpcsim.crypto.groups.group import Group, Point, Scalar, refuse
-from mpcsim.crypto.hashing import Tag, tagged_xof, u32
+from mpcsim.crypto.hashing import HashTag, tagged_xof, u32
 from mpcsim.errors import InternalError, InvalidEncoding
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
@@ -111,7 +111,7 @@ class Secp256k1Group(Group):
         except ValueError as error:
             raise InvalidEncoding("not a compressed secp256k1 point") from error
 
-    def hash_to_point(self, tag: Tag, *parts: bytes) -> Point:
+    def hash_to_point(self, tag: HashTag, *parts: bytes) -> Point:
         """Random oracle onto the curve, by try-and-increment: nobody knows the discrete log.
 
         Uniform over the points: x is a fresh hash at each try and the sign of y is hashed too.

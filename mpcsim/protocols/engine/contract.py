@@ -3,26 +3,34 @@
 Stepping, timeouts, sequence diagrams and the acceptance of messages all derive from this data. The
 cryptography is in the round functions it points to; each has the banners CHECK,
 COMPUTE, KEEP, SEND, in that order.
+
+A definition that contradicts itself is refused when it is made, one that does not fit a set-up when
+a party is made, and a round that breaks it when it runs: ``ContractError``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
 
-from mpcsim.crypto.encoding import NO_CONTEXT, Message, WireContext
+from mpcsim.crypto.encoding import NO_CONTEXT, Message, WireContext, needs_session
 from mpcsim.crypto.rng import Drbg
-from mpcsim.errors import InRound
+from mpcsim.errors import AbortReason, ContractError, InRound, Reason, unknown
 from mpcsim.ids import PartyId
-from mpcsim.protocols.engine.envelope import USUAL_ENVELOPE_BYTES
+from mpcsim.protocols.engine.envelope import ABORT_KIND, GIVEN_UP, USUAL_ENVELOPE_BYTES
 from mpcsim.protocols.key_share import KeyShare
 
 S = TypeVar("S", bound=Message)
 R = TypeVar("R")
 M = TypeVar("M", bound=Message)
+
+MAX_PROTOCOL: Final = 255
+"""Largest number of a protocol."""
 
 
 class Delivery(Enum):
@@ -48,6 +56,7 @@ class Sends:
 
     @property
     def kind(self) -> str:
+        """Name of its kind of message."""
         return self.message.__name__
 
 
@@ -65,6 +74,10 @@ class Round:
     def where(self) -> InRound:
         """The round as the place of what happens in it."""
         return InRound(self.number, self.name)
+
+    def broken(self, what: str) -> ContractError:
+        """Return the error for an output of this round that the definition does not have."""
+        return ContractError(f"{place_of(self.run)}, round {self.number} ({self.name}): {what}")
 
 
 @dataclass(frozen=True)
@@ -124,11 +137,113 @@ class Definition(Generic[S, R]):
 
     largest: int = USUAL_ENVELOPE_BYTES
     """Size limit of an envelope, in bytes."""
+    reasons: type[AbortReason] | None = None
+    """Reasons of the protocol's own that its checks abort for, beside ``Reason``."""
+
+    def __post_init__(self) -> None:
+        """Check that the definition makes sense by itself.
+
+        Raises:
+            ContractError: it does not.
+        """
+        if wrong := next(_contradictions(self), None):
+            raise ContractError(f"definition of {self.name!r}: {wrong}")
+
+    def knows_reason(self, name: str) -> bool:
+        """Return whether parties of this protocol can abort for a reason."""
+        own: Iterable[str] = () if self.reasons is None else self.reasons.__members__
+        return name in Reason.__members__ or name in own or name == GIVEN_UP
+
+    def roles_of(self, setup: S) -> Mapping[str, tuple[PartyId, ...]]:
+        """Return the roles of a set-up.
+
+        Raises:
+            ContractError: they do not fit the rounds.
+        """
+        roles = self.roles(setup)
+        everyone = roles.get("all", ())
+        place = place_of(self.roles)
+        if not everyone:
+            raise ContractError(f"{place}: the roles of {self.name!r} have no 'all'")
+        for round_, sends in self.kinds():
+            for role in (sends.senders, sends.receivers):
+                if role not in roles:
+                    raise ContractError(
+                        f"{place}: {sends.kind} of round {round_.number}: "
+                        f"{unknown('role', role, roles)}"
+                    )
+        for role, members in roles.items():
+            if strangers := sorted(set(members) - set(everyone)):
+                raise ContractError(
+                    f"{place}: role {role!r} has party {strangers[0]}, who is not in 'all'"
+                )
+        return roles
+
+    def check_setup(self, setup: S, me: PartyId) -> None:
+        """Check that a set-up makes sense for a party.
+
+        Raises:
+            UsageError: it does not; ``ContractError``: the check answers in place of raising.
+        """
+        answer: object = self.check(setup, me)  # type: ignore[func-returns-value]
+        if answer is not None:
+            raise ContractError(
+                f"{place_of(self.check)}: the check of {self.name!r} returned {answer!r}; it "
+                "raises UsageError for a set-up that makes no sense, and returns nothing"
+            )
 
     def kinds(self) -> tuple[tuple[Round, Sends], ...]:
         """Return every kind of message with its round; position plus one is its number on the
         wire."""
         return tuple([(round_, sends) for round_ in self.rounds for sends in round_.sends])
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Return where a function of a protocol's author stands: its name, file and line."""
+    named = getattr(function, "__qualname__", repr(function))
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return named
+    return f"{named} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+
+
+def _contradictions(definition: Definition[Any, Any]) -> Iterator[str]:
+    """Yield what is wrong with a definition by itself."""
+    if not 0 <= definition.number <= MAX_PROTOCOL:
+        yield f"number {definition.number}: from 0 to {MAX_PROTOCOL}, a byte on the wire"
+    if not definition.rounds:
+        yield "it has no rounds"
+    numbers = [round_.number for round_ in definition.rounds]
+    if any(one >= other for one, other in pairwise(numbers)):
+        yield f"its rounds are numbered {', '.join(map(str, numbers))}: they increase"
+    kinds = definition.kinds()
+    if len(kinds) >= ABORT_KIND:
+        yield f"it has {len(kinds)} kinds of messages: {ABORT_KIND - 1} at most"
+    sent: dict[str, Round] = {}
+    for round_, sends in kinds:
+        first = sent.setdefault(sends.kind, round_)
+        if first is not round_ or [s.kind for s in round_.sends].count(sends.kind) > 1:
+            yield (
+                f"{sends.kind} is sent in round {first.number} ({first.name}) and again in round "
+                f"{round_.number} ({round_.name}): one message a kind and sender is accepted; "
+                "derive a class for each"
+            )
+    for round_ in definition.rounds:
+        for kind in round_.needs:
+            sender = sent.get(kind.__name__)
+            if sender is None or sender.number > round_.number:
+                when = "no round sends" if sender is None else f"round {sender.number} sends"
+                yield f"round {round_.number} ({round_.name}) needs {kind.__name__}, which {when}"
+    for name, codec in definition.setup.CODECS:
+        if needs_session(codec):
+            yield (
+                f"field {name!r} of the set-up {definition.setup.__name__} is read with the group "
+                "of a session, and a stored set-up has none: keep its bytes, or a value that "
+                "brings its curve"
+            )
+    for name in () if definition.reasons is None else definition.reasons.__members__:
+        if name in Reason.__members__ or name == GIVEN_UP:
+            yield f"its reason {name} is one of the engine's: another name"
 
 
 @dataclass

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from mpcsim.crypto.encoding import WIRE_VERSION, Message, Text, wire
-from mpcsim.errors import InvalidEncoding, Reason
+from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 
 _HEADER = struct.Struct(f">BBBBHH{SESSION_ID_BYTES}s")
@@ -92,9 +92,3 @@ class AbortNotice(Message):
     """Notice to the others that the sender gave up; nothing in it is taken for proven."""
 
     reason: Annotated[str, Text(64)]
-
-    @property
-    def known_reason(self) -> str:
-        """Reason, if it is one that this version knows; else ``UNKNOWN``."""
-        known = self.reason in Reason.__members__ or self.reason == GIVEN_UP
-        return self.reason if known else UNKNOWN

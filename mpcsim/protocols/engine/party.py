@@ -30,7 +30,6 @@ from mpcsim.errors import (
     Aborted,
     CheckFailed,
     Evidence,
-    InternalError,
     InvalidEncoding,
     OnReceipt,
     Reason,
@@ -143,8 +142,8 @@ class Party(Generic[S, R]):
         # Fixed for the session.
         rng = rng or SystemRng()
         self.reproducible = rng.reproducible
-        definition.check(setup, self.me)
-        self._roles = definition.roles(setup)
+        definition.check_setup(setup, self.me)
+        self._roles = definition.roles_of(setup)
         if self.me not in self._roles["all"]:
             raise UsageError(f"party {me} takes no part in this {definition.name} session")
         self._seed = _seed or hedged_seed(
@@ -511,7 +510,8 @@ class Party(Generic[S, R]):
 
     def _accept_notice(self, sender: PartyId, payload: bytes) -> None:
         try:
-            said = AbortNotice.decode(payload, self._view.wire).known_reason
+            said = AbortNotice.decode(payload, self._view.wire).reason
+            said = said if self.definition.knows_reason(said) else UNKNOWN
         except InvalidEncoding as error:
             if self.phase is Phase.PREPARED:
                 self._gave_up[sender] = UNKNOWN
@@ -570,6 +570,7 @@ class Party(Generic[S, R]):
             outputs += self._abort(failed, round_.where)
             return
         self._started = True
+        self._check_output(round_, output)
         self.keep = output.keep
         if output.pair_secrets:
             self._secrets.in_force.update(output.pair_secrets)
@@ -616,8 +617,7 @@ class Party(Generic[S, R]):
                 continue
             said: bytes | None = None
             if sends.delivery is Delivery.BROADCAST:
-                if not isinstance(output.broadcast, sends.message):
-                    raise InternalError(f"round {round_.name} did not broadcast a {sends.kind}")
+                assert output.broadcast is not None  # _check_output
                 self.inbox.own[sends.message] = (self.me, output.broadcast)
                 said = output.broadcast.encode(self._view.wire)
             kind = sends.kind
@@ -625,7 +625,13 @@ class Party(Generic[S, R]):
                 if j == self.me:
                     continue
                 payload = output.direct[j].encode(self._view.wire) if said is None else said
-                data = self._pack(number, j, payload, sealed=self._is_sealed(sends, j))
+                sealed = self._is_sealed(sends, j)
+                if sealed and j not in self._secrets.in_force:
+                    raise round_.broken(
+                        f"{kind} is declared sealed, and there is no secret with party {j}: say "
+                        "sealed=False, or have pair_secrets"
+                    )
+                data = self._pack(number, j, payload, sealed=sealed)
                 outputs.append(Send(j, data, kind, round_.number))
                 if self.listener is not silent:
                     self.listener(
@@ -634,6 +640,37 @@ class Party(Generic[S, R]):
                         )
                     )
         return outputs
+
+    def _check_output(self, round_: Round, output: object) -> None:
+        """Check that a round sends what it declares, and nothing else.
+
+        Raises:
+            ContractError: it does not.
+        """
+        if not isinstance(output, RoundOutput):
+            raise round_.broken(f"it returned {type(output).__name__}, not RoundOutput")
+        mine = [s for s in round_.sends if self.me in self._roles[s.senders]]
+        said = [s for s in mine if s.delivery is Delivery.BROADCAST]
+        if output.broadcast is not None and not said:
+            raise round_.broken(
+                f"party {self.me} broadcast a {type(output.broadcast).__name__}, and declares none"
+            )
+        for sends in said:
+            if not isinstance(output.broadcast, sends.message):
+                raise round_.broken(f"party {self.me} did not broadcast the {sends.kind} declared")
+        direct = [s for s in mine if s.delivery is Delivery.DIRECT]
+        receivers = {j: s for s in direct for j in self._roles[s.receivers] if j != self.me}
+        for j, message in output.direct.items():
+            if j not in receivers:
+                raise round_.broken(
+                    f"party {self.me} sent party {j} a {type(message).__name__} of its own, and "
+                    "declares none"
+                )
+        for j, sends in receivers.items():
+            if not isinstance(output.direct.get(j), sends.message):
+                raise round_.broken(
+                    f"party {self.me} sent party {j} no {sends.kind}, as it declares"
+                )
 
     def _pack(self, kind: int, to: PartyId, payload: bytes, *, sealed: bool) -> bytes:
         envelope = Envelope(

@@ -117,7 +117,7 @@ def prestart(
     return PrestartedParty(
         FROST,
         lambda rng: commit(said, hedge, rng)[1],
-        lambda share: replace(setup(share, everyone, message), hedge=hedge),
+        lambda share: replace(setup(share, everyone, message), hedge=hedge.encode()),
         me=me,
         secrets={j: auth_keys[j] for j in everyone if j != me},
         wire=WireContext(ED25519),

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from mpcsim.crypto.encoding import SCALAR, U16, Bytes, Message, Optional, Seq, wire
+from mpcsim.crypto.encoding import BYTES32, U16, Bytes, Message, Optional, Seq, wire
+from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.group import Scalar
 from mpcsim.crypto.hashing import Tag, tagged_hash, u32
 from mpcsim.crypto.rng import Rng
@@ -29,8 +30,8 @@ class FrostSetup(Message):
     signers: Annotated[tuple[PartyId, ...], Seq(U16)]
     """Identifiers of the signers, in ascending order."""
     message: Annotated[bytes, Bytes(MAX_MESSAGE_BYTES)]
-    hedge: Annotated[Scalar | None, Optional(SCALAR)] = field(default=None, repr=False)
-    """Secret that nonces are hedged with; None: the key share."""
+    hedge: Annotated[bytes | None, Optional(BYTES32)] = field(default=None, repr=False)
+    """Encoded scalar that nonces are hedged with; None: the key share."""
 
     def context(self) -> bytes:
         """Digest of everything the signers must agree on beforehand (``context``)."""
@@ -75,8 +76,10 @@ def round_1_commit(view: View[FrostSetup], keep: None, inbox: Inbox) -> RoundOut
     """Draw nonces and commit to them."""
     setup = view.setup
     # COMPUTE
-    hedge = setup.share.secret_share if setup.hedge is None else setup.hedge
-    kept, message = commit(setup.context(), hedge, view.rng)
+    secret = setup.share.secret_share
+    if setup.hedge is not None:
+        secret = ED25519.decode_scalar(setup.hedge)
+    kept, message = commit(setup.context(), secret, view.rng)
     # KEEP, SEND
     return RoundOutput(keep=kept, broadcast=message)
 

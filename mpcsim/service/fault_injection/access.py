@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
@@ -28,9 +29,14 @@ def write_access(data: Path, access: ControlAccess) -> Iterator[None]:
     """Write the access file, for its owner only, and delete it at the end of the block.
 
     Raises:
-        UsageError: it cannot be written.
+        UsageError: it cannot be written, or a file is there that no service has written.
     """
     path = data / FILE
+    if os.path.lexists(path):
+        try:
+            read_access(data)  # left by a service that was killed
+        except UsageError:
+            raise UsageError(f"{path} is no file of a service's: move it away") from None
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         remove_unfinished(path)
@@ -43,7 +49,9 @@ def write_access(data: Path, access: ControlAccess) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(UsageError):
+            if read_access(data) == access:
+                path.unlink()
 
 
 def read_access(data: Path) -> ControlAccess:

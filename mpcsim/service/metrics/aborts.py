@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mpcsim.errors import Reason
+from mpcsim.errors import AbortReason, Reason
 
 
 class AbortCounts(Collector):
     """A collector."""
 
-    def __init__(self, by_party: Mapping[str, Mapping[Reason, int]]) -> None:
+    def __init__(self, by_party: Mapping[str, Mapping[AbortReason, int]]) -> None:
         """
         Args:
             by_party: how many for which reason, by the name of who aborted; they are counted on.

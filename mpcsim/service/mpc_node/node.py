@@ -31,7 +31,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from mpcsim.crypto.rng import Rng, SystemRng
-from mpcsim.errors import InvalidEncoding, Reason
+from mpcsim.errors import AbortReason, InvalidEncoding
 from mpcsim.ids import ROLES, SESSION_ID_BYTES, PartyId
 from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.service.errors import BAD_REQUEST, NodeFailed, Refused, store_failed
@@ -169,7 +169,7 @@ class MpcNode:
         return len(self._sessions)
 
     @property
-    def aborts(self) -> Counter[Reason]:
+    def aborts(self) -> Counter[AbortReason]:
         """Sessions that this node has aborted, by reason, since it was made."""
         return self._suspensions.aborts
 

@@ -167,6 +167,23 @@ def node_program(
     return Program(name, command_ending_with_parent("node"), port, "APP_PORT", "/", own)
 
 
+def check_ports(programs: Iterable[Program]) -> None:
+    """Check that the ports of programs are free.
+
+    Raises:
+        UsageError: some are taken: names all of them, and the variables that pick others.
+    """
+    taken = []
+    for program in programs:
+        for variable, port in program.ports.items():
+            try:
+                listen(program.host, port).close()
+            except UsageError as error:
+                taken.append(f"{program.name}: {error}; {variable}=... picks another port")
+    if taken:
+        raise UsageError("\n".join(taken))
+
+
 class ProcessGroup:
     """Processes under way, in the order of their start."""
 
@@ -200,13 +217,7 @@ class ProcessGroup:
         Raises:
             UsageError: its port is taken.
         """
-        for variable, port in program.ports.items():
-            try:
-                listen(program.host, port).close()
-            except UsageError as error:
-                raise UsageError(
-                    f"{program.name}: {error}; {variable}=... picks another port"
-                ) from None
+        check_ports([program])
         if program.name in self:  # it keeps its place in the order
             self._end(program.name)
         output = subprocess.DEVNULL if quiet else None

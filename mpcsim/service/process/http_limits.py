@@ -50,6 +50,9 @@ makes tens of thousands of what comes at once."""
 CONNECTIONS_A_TURN: Final = 8
 """Connections of which requests are begun before everything else gets its turn: answers that are
 being computed take several turns, and so many times longer the more begins in each."""
+BYTES_A_CONNECTION: Final = 4096
+"""Bytes to be handled for which a connection counts once more: a long header takes ten times as
+long to read as a short one."""
 MOST_LINES: Final = 100
 """Lines of a header, and of a trailer: reading one takes longer than many bytes do."""
 MOST_TARGET_BYTES: Final = 8000
@@ -60,6 +63,8 @@ VERSIONS: Final = (b"1.0", b"1.1")
 _CONTENT_LENGTH: Final = re.compile(
     rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-[Ll][Ee][Nn][Gg][Tt][Hh][ \t]*:"
 )
+_IN_NO_LINE: Final = re.compile(rb"[\x00\v\f\r]")
+"""Bytes that h11 accepts in no line of a header; line feeds end one."""
 _HOST: Final = re.compile(rb"(\[[0-9A-Za-z:._~%-]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]*)(:[0-9]*)?")
 """A field's value: a host, of which nothing may be left, and a port (RFC 9110, 7.2)."""
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
@@ -196,7 +201,7 @@ class Connections:
         nobody waits for all requests of one user."""
         self._begun = 0
         """Number of connections of which something has been handled in this iteration of the
-        loop."""
+        loop; much that has come counts for several."""
         self.closed: Counter[Limit] = Counter()
         """Number of connections that were closed, by reason."""
         self._last: dict[Limit, str] = {}
@@ -220,7 +225,7 @@ class Connections:
             return False
         if not self._begun:
             connection.loop.call_soon(self._next_turn, connection.loop)
-        self._begun += 1
+        self._begun += connection.turn_cost
         return True
 
     def requeue(self, connection: HttpConnection) -> None:
@@ -231,10 +236,11 @@ class Connections:
         self._begun = 0
         while self._turn_queues and self._begun < CONNECTIONS_A_TURN:
             user, queue = self._turn_queues.popitem(last=False)
-            loop.call_soon(queue.popleft().resume_handling)
+            connection = queue.popleft()
+            loop.call_soon(connection.resume_handling)
             if queue:
                 self._turn_queues[user] = queue  # behind the others
-            self._begun += 1
+            self._begun += connection.turn_cost
         if self._begun:
             loop.call_soon(self._next_turn, loop)
 
@@ -276,19 +282,36 @@ class Connections:
 
 
 class BoundedLines(ReceiveBuffer):
-    """h11's buffer, with a limit on the lines of a header or trailer."""
+    """h11's buffer, with a limit on the lines of a header or trailer, and on the time to read one.
+
+    h11's patterns try every division of a run of spaces before they refuse a byte behind it: hours
+    for a megabyte. So lines with bytes that h11 accepts nowhere never get to its patterns.
+    """
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
         """Return the lines of a header or trailer that has come whole.
 
         Raises:
-            h11.RemoteProtocolError: there are too many to be read.
+            h11.RemoteProtocolError: there are too many to be read, or one has a byte that none may.
         """
         lines = super().maybe_extract_lines()
         if lines is not None and len(lines) > MOST_LINES:
             status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             raise h11.RemoteProtocolError(f"more than {MOST_LINES} lines", status)
+        if lines is not None and any(map(_IN_NO_LINE.search, lines)):
+            raise h11.RemoteProtocolError("a control character")
         return lines
+
+    def maybe_extract_next_line(self) -> bytearray | None:
+        """Return the line with a chunk's size that has come whole.
+
+        Raises:
+            h11.RemoteProtocolError: there is a line feed within it.
+        """
+        line = super().maybe_extract_next_line()
+        if line is not None and line.find(b"\n") < len(line) - 1:
+            raise h11.RemoteProtocolError("a line feed in a chunk's size")
+        return line
 
 
 class BoundedParser(h11.Connection):
@@ -376,10 +399,11 @@ class BoundedParser(h11.Connection):
             self.refused, self.has_invalid_host = HTTPStatus.BAD_REQUEST, True
             raise h11.RemoteProtocolError("an invalid Host: header")
         is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
-        # h11 goes by the first alone; whoever is in between may go by the other (RFC 9112, 6.1).
-        if is_chunked and _CONTENT_LENGTH.search(header):
+        # h11 goes by it alone; whoever is in between may go by the length, or know no coding in
+        # HTTP/1.0 (RFC 9112, 6.1).
+        if is_chunked and (event.http_version == b"1.0" or _CONTENT_LENGTH.search(header)):
             self.refused = HTTPStatus.BAD_REQUEST
-            raise h11.RemoteProtocolError("both Transfer-Encoding and Content-Length")
+            raise h11.RemoteProtocolError("Transfer-Encoding with Content-Length, or in HTTP/1.0")
 
     def _in_origin_form(self, event: h11.Request) -> h11.Request:
         """Return a request by its path alone, also where its target has this server's name."""
@@ -462,6 +486,11 @@ class HttpConnection(H11Protocol):
         """Whether more of what has come waits for its turn; nothing is read till then."""
         self._dropped_bytes = 0
         self._last_user: str | None = None
+
+    @property
+    def turn_cost(self) -> int:
+        """Number of connections for which this one counts when it has its turn."""
+        return 1 + self.conn.buffered_bytes // BYTES_A_CONNECTION
 
     @property
     def last_user(self) -> str | None:

@@ -21,7 +21,14 @@ from mpcsim.service.web.threads import in_thread
 
 DOCUMENT_PATH: Final = "/api/openapi.json"
 """Path of the interface's OpenAPI description, which the page loads."""
+CORS: Final = (
+    "Callers are backends, not browsers: no answer has a CORS header, so that pages of other "
+    "origins read none.\n\n"
+)
+"""Paragraph of both interfaces' descriptions."""
 PAGE_PATH: Final = "/api/docs"
+SHORT_PATH: Final = "/docs"
+"""Path that leads to the page, for whoever knows it from other services."""
 
 _ASSETS: Final = {
     "swagger-ui-bundle.js": "text/javascript",
@@ -87,6 +94,18 @@ class _CachedBody:
         return self._made
 
 
+def servers(port: int) -> list[dict[str, str]]:
+    """Return the ``servers`` of an OpenAPI document.
+
+    Args:
+        port: default port of this interface.
+    """
+    return [
+        {"url": "/", "description": "whichever answered with this document"},
+        {"url": f"http://127.0.0.1:{port}", "description": "what mpcsim serve starts"},
+    ]
+
+
 def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list[Route]:
     """Return the routes of the page, its parts and the document; all links are relative.
 
@@ -103,6 +122,9 @@ def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list
     async def page(request: Request) -> Response:
         return Response(_PAGE.format(title=title), media_type="text/html", headers=_POLICY)
 
+    async def short(request: Request) -> Response:
+        return Response(status_code=307, headers={"Location": PAGE_PATH[1:]})  # below any prefix
+
     async def part(request: Request) -> Response:
         name = request.path_params["name"]
         if name == "start.js":
@@ -117,6 +139,7 @@ def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list
     return [
         Route(DOCUMENT_PATH, document, methods=["GET"]),
         Route(PAGE_PATH, page, methods=["GET"]),
+        Route(SHORT_PATH, short, methods=["GET"]),
         Route(PAGE_PATH + "/{name}", part, methods=["GET"]),
     ]
 

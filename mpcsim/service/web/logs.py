@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +21,8 @@ from typing import Any, Final
 from mpcsim.service.process.settings import ValueKind, setting
 from mpcsim.service.web import request_ids
 from mpcsim.service.web.log_files import LogFileHandler, log_file
-from mpcsim.service.web.request_records import RequestSink
+from mpcsim.service.web.request_records import CURRENT, LineLimits, RequestSink
+from mpcsim.service.web.user_limits import TokenBucket
 
 FORMATS: Final = ("text", "json")
 VARIABLE: Final = "LOG_FORMAT"
@@ -27,6 +30,9 @@ FOLDER_VARIABLE: Final = "LOG_FOLDER"
 NO_FILES: Final = "off"
 SHORT: Final = 8
 """Characters of an id that people are shown."""
+LINES_OF_REQUESTS: Final = TokenBucket(200, 200.0)
+"""Lines, besides that about the request, that are logged while requests of one user are handled, or
+of all whose user is not known: a user may have session after session aborted."""
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -122,8 +128,8 @@ class TextLines(logging.Formatter):
             named = "" if request_id is None else f" [{request_id}]"
             more = ", ".join(f"{name} {value}" for name, value in fields.items())
             said = _first_line(record) + (f" ({more})" if more else "")
-        time = _time(record).astimezone().strftime("%H:%M:%S")
-        lines = [f"{time} {level}{record.name}{named}: {said}", *exception]
+        at = _time(record).astimezone().strftime("%H:%M:%S")
+        lines = [f"{at} {level}{record.name}{named}: {said}", *exception]
         return "\n    ".join(map(escape_unprintable, lines))
 
 
@@ -138,6 +144,26 @@ def describe_exception(error: BaseException) -> list[str]:
         lines.append(f"{kind.__module__}.{kind.__qualname__} at " + " > ".join(places))
         current = current.__cause__ or current.__context__
     return lines
+
+
+class LinesOfRequests(logging.Filter):
+    """Filter of a handler: so many lines on behalf of each user. Any thread may call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._limits = LineLimits(LINES_OF_REQUESTS, LINES_OF_REQUESTS)
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        request = CURRENT.get()
+        if request is None or getattr(record, LogFileHandler.NOT_IN_FILES, False):
+            return True
+        with self._lock:
+            if not self._limits.admit(request.user_id, time.monotonic()):
+                return False
+            if left_out := self._limits.take_left_out():
+                record.fields = {**_fields(record), "left_out": left_out}
+        return True
 
 
 def configure_logs(
@@ -156,6 +182,7 @@ def configure_logs(
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(log_format))
     handler.addFilter(_is_worth_logging)
+    handler.addFilter(LinesOfRequests())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     return None if folder is None else log_to_files(folder, role, _is_worth_logging)
 
@@ -171,6 +198,7 @@ def log_to_files(
     log = log_file(Path(folder).absolute(), role)
     handler = LogFileHandler(log, JsonLines(role))
     handler.addFilter(worth_it)
+    handler.addFilter(LinesOfRequests())
     logging.getLogger().addHandler(handler)
     return log
 
@@ -202,6 +230,8 @@ def _request(fields: Mapping[str, Any]) -> str:
     said = "{method} {path} {status} in {latency_ms:.1f} ms".format_map(fields)
     if "user_id" in fields:
         said += f", user {_short(fields['user_id'])}"
+    if "left_out" in fields:
+        said += f", {fields['left_out']} before it have no line"
     return ": ".join([said, *(fields[name] for name in ("error", "why") if name in fields)])
 
 

@@ -180,6 +180,44 @@ class RequestSink(Protocol):
         ...
 
 
+class LineLimits:
+    """Limits on the lines about requests: nobody fills a log alone. For one event loop."""
+
+    def __init__(
+        self, anonymous: TokenBucket = ANONYMOUS_LINES, of_user: TokenBucket = USER_LINES
+    ) -> None:
+        """
+        Args:
+            anonymous: for all requests together of which nobody knows whose they are.
+            of_user: for each user.
+        """
+        self._anonymous = anonymous
+        self._of_user = of_user
+        self._full_at: OrderedDict[str, float] = OrderedDict()
+        """Time when a user's budget of lines is full again, unknown users under no name; the latest
+        is last."""
+        self._left_out = 0
+
+    def admit(self, user_id: str | None, now: float) -> bool:
+        """Return whether a request becomes a line.
+
+        Args:
+            now: seconds, of any clock.
+        """
+        name, bucket = user_id or "", self._of_user if user_id else self._anonymous
+        full_at = self._full_at.pop(name, -math.inf)
+        self._full_at[name], wait_s = bucket.take(full_at, now)
+        if len(self._full_at) > MAX_TRACKED_USERS:
+            self._full_at.popitem(last=False)
+        self._left_out += wait_s > 0
+        return not wait_s
+
+    def take_left_out(self) -> int:
+        """Return how many requests, anybody's, have had no line since this was last called."""
+        found, self._left_out = self._left_out, 0
+        return found
+
+
 class RequestRecorder:
     """A server's requests, and the clocks by which they are entered."""
 
@@ -203,10 +241,7 @@ class RequestRecorder:
         self._role = role
         self._clock = clock
         self._now = now
-        self._full_at: OrderedDict[str, float] = OrderedDict()
-        """Time when a user's budget of lines is full again, unknown users under no name; the latest
-        is last."""
-        self._left_out = 0
+        self._lines = LineLimits()
 
     def open(self, request_id: str, method: str, path: str) -> RequestRecord:
         """Return the record of a request that begins now."""
@@ -225,22 +260,11 @@ class RequestRecorder:
         """The request has been answered, or never will be."""
         if not record.is_complete and (record.is_logged or self.counters):
             record.ended = self._clock()
-        if self.log is not None and self._should_log(record):
-            record.left_out, self._left_out = self._left_out, 0
+        if self.log is not None and self._lines.admit(record.user_id, record.ended):
+            record.left_out = self._lines.take_left_out()
             self.log.put(record)
         for count in self.counters:
             count(record)
-
-    def _should_log(self, record: RequestRecord) -> bool:
-        """Return whether a record becomes a line: nobody fills the files alone."""
-        user_id = record.user_id or ""
-        bucket = USER_LINES if user_id else ANONYMOUS_LINES
-        full_at = self._full_at.pop(user_id, -math.inf)
-        self._full_at[user_id], wait_s = bucket.take(full_at, record.ended)
-        if len(self._full_at) > MAX_TRACKED_USERS:
-            self._full_at.popitem(last=False)
-        self._left_out += wait_s > 0
-        return not wait_s
 
 
 CURRENT: Final[ContextVar[RequestRecord | None]] = ContextVar("record", default=None)

@@ -10,6 +10,7 @@ when they are asked for: matplotlib is optional.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,12 @@ PERCENTS: Final = (50.0, 95.0, 99.0, 99.9)
 DIFFERENCES: Final = ("p50", "p99")
 """Measures whose differences are in the table; ``rows`` has all of them."""
 NONE: Final = "-"
+FEW: Final = "*"
+"""Mark of a percentile that rests on few times."""
+MANY: Final = 10
+"""Times beyond a percentile from which on it is not marked."""
+NOISE: Final = "~"
+"""Mark of a difference within the confidence intervals."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -51,7 +58,9 @@ class Comparison:
         Returns:
             Rows with ``name``, ``scope``, ``n``, ``failed``, ``mean_ms``, ``p50_ms``, ``p95_ms``,
             ``p99_ms``, ``p99.9_ms``, and in ``difference_ms`` the same measures (``mean``, ``p50``
-            and so on) minus those of the first. None: fewer than one of the n times lies beyond.
+            and so on) minus those of the first; in ``low_ms`` and ``high_ms`` the 95% confidence
+            interval of each percentile; of replays ``seed``, ``network`` and ``compute``, too.
+            None: fewer than one of the n times lies beyond, or the interval is open.
         """
         found = {name: _measures(run) for name, run in self.runs.items()}
         base = found[self.first]
@@ -65,6 +74,8 @@ class Comparison:
                 "difference_ms": {
                     measure: _difference(ms, base[measure]) for measure, ms in found[name].items()
                 },
+                **_intervals(run),
+                **_settings(run),
             }
             for name, run in self.runs.items()
         ]
@@ -75,14 +86,21 @@ class Comparison:
         columns = ["", "n", *(f"{m} ms" for m in measures), *(f"{m} vs first" for m in DIFFERENCES)]
         scopes = len(self._scopes) > 1
         rows = []
-        for at, row in enumerate(self.rows()):
-            more = [row["difference_ms"][measure] if at else None for measure in DIFFERENCES]
+        found = self.rows()
+        base = found[0]
+        for at, row in enumerate(found):
+            more = [
+                _format_cell(row["difference_ms"][measure], "+,.2f") + _noise(row, base, measure)
+                if at
+                else NONE
+                for measure in DIFFERENCES
+            ]
             rows.append(
                 [
                     f"{row['name']} ({row['scope']})" if scopes else row["name"],
                     f"{row['n']:,}",
-                    *(_format_cell(row[f"{measure}_ms"]) for measure in measures),
-                    *(_format_cell(ms, "+,.2f") for ms in more),
+                    *(_format_cell(row[f"{m}_ms"]) + _few(row, m) for m in measures),
+                    *more,
                 ]
             )
         return Table(columns, rows, frozenset(columns[1:]))
@@ -101,6 +119,11 @@ class Comparison:
         notes += [f"{name}: {note}" for name, run in replays.items() for note in run.notes()]
         if any(row[f"p{percent:g}_ms"] is None for row in self.rows() for percent in PERCENTS):
             notes.append(f"{NONE}: so far out is less than one of the times")
+        text = self.table().text()
+        if FEW in text:
+            notes.append(f"{FEW} rests on fewer than {MANY} times: more samples make it reliable")
+        if NOISE in text:
+            notes.append(f"{NOISE} may be noise: the 95% intervals of both overlap")
         return notes
 
     # ------------------------------------------------------------------ figures
@@ -239,6 +262,44 @@ def _measures(run: Times) -> dict[str, float | None]:
         beyond = _sample_count(run) * (100 - percent) / 100
         found[f"p{percent:g}"] = ms if beyond > 1 - 1e-9 else None
     return found
+
+
+def _intervals(run: Times) -> dict[str, dict[str, float | None]]:
+    low: dict[str, float | None] = {}
+    high: dict[str, float | None] = {}
+    for percent in PERCENTS:
+        if isinstance(run, CompletionTimes):
+            ends = run.interval(percent)
+        else:
+            at = run.percentile(percent)
+            ends = at.low_ms, at.high_ms
+        low[f"p{percent:g}"] = ends[0] or None
+        high[f"p{percent:g}"] = ends[1] if math.isfinite(ends[1]) else None
+    return {"low_ms": low, "high_ms": high}
+
+
+def _settings(run: Times) -> dict[str, Any]:
+    if isinstance(run, CompletionTimes):
+        return {"seed": run.seed, "network": run.network, "compute": run.compute}
+    return {"network": run.network}
+
+
+def _few(row: Mapping[str, Any], measure: str) -> str:
+    """Return the mark of a percentile that rests on few times."""
+    if measure == "mean" or row[f"{measure}_ms"] is None:
+        return ""
+    return FEW if row["n"] * (100 - float(measure[1:])) < 100 * MANY - 1e-6 else ""
+
+
+def _noise(row: Mapping[str, Any], base: Mapping[str, Any], measure: str) -> str:
+    """Return the mark of a difference to the first that may be none."""
+    if row["difference_ms"][measure] is None:
+        return ""
+    ends = [each[end][measure] for each in (row, base) for end in ("low_ms", "high_ms")]
+    if None in ends:
+        return NOISE
+    low, high, base_low, base_high = ends
+    return NOISE if low <= base_high and base_low <= high else ""
 
 
 def _difference(ms: float | None, base: float | None) -> float | None:

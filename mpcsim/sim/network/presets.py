@@ -26,6 +26,7 @@ Jitter between regions
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -47,6 +48,7 @@ __all__ = [
     "region_latency",
     "round_trip_ms",
     "jittered_latency",
+    "latency_between",
 ]
 
 INTRA_REGION_ROUND_TRIP_MS: Final = 0.8
@@ -57,6 +59,8 @@ REGION_FLOOR: Final = 0.95
 
 REGION_SIGMA: Final = 0.5
 """Sigma of the log-normal part above that floor."""
+
+_MILLISECONDS: Final = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?ms")
 
 EARTH_RADIUS_KM: Final = 6371.0
 LIGHT_IN_FIBRE_KM_PER_MS: Final = 299.792458 * 2 / 3
@@ -256,6 +260,18 @@ def region_latency(a: str, b: str) -> Latency:
         UsageError: unknown region.
     """
     return jittered_latency(round_trip_ms(a, b))
+
+
+def latency_between(a: str, b: str) -> Latency:
+    """Return the one-way latency from a region to another one, or to a site whose median round
+    trip is given as text, such as ``120ms``.
+
+    Raises:
+        UsageError: unknown region.
+    """
+    if given := _MILLISECONDS.fullmatch(b.strip()):
+        return jittered_latency(float(given[1]))
+    return region_latency(a, b)
 
 
 def jittered_latency(median_round_trip_ms: float) -> Latency:

@@ -364,6 +364,8 @@ class Network:
         Args:
             region: region of the caller's node; gateway and operator are there, too, and the
                 institution, unless said otherwise.
+            operator: a region, or the median round trip to the gateway as text, such as ``120ms``;
+                ``institution`` likewise.
             access: how the caller reaches its region: ``datacentre``, ``fibre``, ``lte``, ...
             loss: loss on the caller's link in place of the access network's own.
 
@@ -390,8 +392,7 @@ class Network:
             )
         ]
         for site, where in (("operator", operator or home), ("institution", institution or home)):
-            latency = presets.region_latency(hub, presets.region(where))
-            links.append(Link(site, "gateway", latency))
+            links.append(Link(site, "gateway", presets.latency_between(hub, where)))
         describe_loss = f"{home} ({access}), gateway {hub}, operator {operator or home}"
         return cls(
             {site.name: site for site in sites},

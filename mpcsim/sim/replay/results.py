@@ -17,6 +17,7 @@ import numpy as np
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.kernels.arrays import Floats
+from mpcsim.sim.statistics.order_statistics import interval_of
 from mpcsim.sim.statistics.quantile_sketch import ERROR, QuantileSketch
 from mpcsim.sim.traces.records import Scope
 
@@ -176,6 +177,15 @@ class CompletionTimes(ABC):
         found = self._quantiles(np.array(asked) / 100)
         return dict(zip(asked, map(float, found), strict=True))
 
+    @abstractmethod
+    def interval(self, percent: float, confidence: float = 0.95) -> tuple[float, float]:
+        """Return a confidence interval of the percentile, by order statistics; with too few runs an
+        end is open: 0 or infinite.
+
+        Raises:
+            UsageError: percent is not between 0 and 100, or confidence not between 0 and 1.
+        """
+
     def cdf(self, points: int = 501) -> tuple[Floats, Floats]:
         """Return the distribution function for plots: times, and the share finished by then.
 
@@ -285,6 +295,9 @@ class Replay(CompletionTimes):
             return np.full(len(shares), math.nan)
         found: Floats = np.quantile(self.answered_ms, shares)
         return found
+
+    def interval(self, percent: float, confidence: float = 0.95) -> tuple[float, float]:
+        return interval_of(np.sort(self.answered_ms), percent, confidence)
 
     def share_within(self, ms: float) -> float:
         return float(np.count_nonzero(self.finished_ms <= ms)) / self.samples

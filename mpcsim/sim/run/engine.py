@@ -22,7 +22,7 @@ from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.traffic import Arrival
 from mpcsim.sim.run.completion import inner_party
 from mpcsim.sim.run.compute import Compute, Free
-from mpcsim.sim.run.faults import Crash
+from mpcsim.sim.run.faults import Crash, Fault
 from mpcsim.sim.run.session import (
     Cause,
     MessageInTransit,
@@ -104,6 +104,12 @@ class VirtualRun(SessionRun[_VirtualParty]):
         self._order = count()
         self.now_ms = 0.0
         self._begun = False
+
+    @property
+    def idle_faults(self) -> tuple[Fault, ...]:
+        """Message faults and crashes that have not taken place so far."""
+        crashes = [c for k, c in enumerate(self._crashes) if k not in self._crashed]
+        return (*super().idle_faults, *crashes)
 
     # ------------------------------------------------------------------ running
 

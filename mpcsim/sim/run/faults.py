@@ -8,12 +8,15 @@ messages that they match; random ones draw from the run's seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import PartyId
+from mpcsim.protocols.engine import Definition
+from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.sim.streams import generator
 
 __all__ = [
@@ -24,9 +27,11 @@ __all__ = [
     "FaultPlan",
     "MessageFault",
     "Partition",
+    "check_faults",
     "delay",
     "drop",
     "duplicate",
+    "kinds_of",
     "noise",
     "partition",
 ]
@@ -116,6 +121,35 @@ class Crash:
 Fault = MessageFault | Partition | Crash
 
 
+def kinds_of(definitions: Iterable[Definition[Any, Any]]) -> frozenset[str]:
+    """Return the kinds of messages that sessions of some protocols have."""
+    sent = (sends.kind for definition in definitions for _, sends in definition.kinds())
+    return frozenset({AbortNotice.__name__, *sent})
+
+
+def check_faults(faults: Iterable[Fault], parties: Collection[int], kinds: Collection[str]) -> None:
+    """Check that faults name parties and messages that there are: others would test nothing.
+
+    Raises:
+        UsageError: one names a party that takes no part, or an unknown kind of message.
+    """
+    for fault in faults:
+        match fault:
+            case MessageFault():
+                if fault.kind is not None and fault.kind not in kinds:
+                    raise UsageError(f"faults: {unknown('message', fault.kind, sorted(kinds))}")
+                if fault.sender is not None and fault.sender == fault.receiver:
+                    raise UsageError(f"faults: party {fault.sender} sends nothing to itself")
+                named = [i for i in (fault.sender, fault.receiver) if i is not None]
+            case Partition():
+                named = [*fault.one, *fault.other]
+            case Crash():
+                named = [fault.party]
+        for i in named:
+            if i not in parties:
+                raise UsageError(f"faults: party {i} takes no part")
+
+
 @dataclass(frozen=True)
 class FaultDecision:
     """Decision of all message faults about one message."""
@@ -133,7 +167,13 @@ class FaultPlan:
     def __init__(self, faults: Iterable[Fault], seed: int) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, MessageFault)]
         self._matched = [0] * len(self._faults)
+        self._effects = [0] * len(self._faults)
         self._chance = generator(seed, "faults")
+
+    @property
+    def idle(self) -> tuple[MessageFault, ...]:
+        """Faults that have not taken place so far."""
+        return tuple(f for f, times in zip(self._faults, self._effects, strict=True) if not times)
 
     def decide(self, kind: str, sender: int, receiver: int) -> FaultDecision:
         """Decide about a message; called once for each, in the order of sending."""
@@ -158,22 +198,44 @@ class FaultPlan:
         self._matched[index] += 1
         if fault.nth not in (None, self._matched[index]):
             return False
-        return fault.probability >= 1 or bool(self._chance.random() < fault.probability)
+        hits = fault.probability >= 1 or bool(self._chance.random() < fault.probability)
+        self._effects[index] += hits
+        return hits
 
 
-def drop(kind: str | None = None, **criteria: int) -> MessageFault:
+def drop(
+    kind: str | None = None,
+    *,
+    sender: int | None = None,
+    receiver: int | None = None,
+    nth: int | None = None,
+) -> MessageFault:
     """Return a fault by which messages never arrive."""
-    return MessageFault(Effect.DROP, kind, **criteria)
+    return MessageFault(Effect.DROP, kind, sender, receiver, nth)
 
 
-def delay(delay_ms: float, kind: str | None = None, **criteria: int) -> MessageFault:
+def delay(
+    delay_ms: float,
+    kind: str | None = None,
+    *,
+    sender: int | None = None,
+    receiver: int | None = None,
+    nth: int | None = None,
+) -> MessageFault:
     """Return a fault by which messages arrive later, and so out of order."""
-    return MessageFault(Effect.DELAY, kind, delay_ms=delay_ms, **criteria)
+    return MessageFault(Effect.DELAY, kind, sender, receiver, nth, delay_ms=delay_ms)
 
 
-def duplicate(kind: str | None = None, *, after_ms: float = 0.0, **criteria: int) -> MessageFault:
+def duplicate(
+    kind: str | None = None,
+    *,
+    after_ms: float = 0.0,
+    sender: int | None = None,
+    receiver: int | None = None,
+    nth: int | None = None,
+) -> MessageFault:
     """Return a fault by which messages arrive twice."""
-    return MessageFault(Effect.DUPLICATE, kind, delay_ms=after_ms, **criteria)
+    return MessageFault(Effect.DUPLICATE, kind, sender, receiver, nth, delay_ms=after_ms)
 
 
 def partition(

@@ -182,6 +182,11 @@ class SessionRun(Generic[P]):
         self._work: list[WorkRecord] = []
 
     @property
+    def idle_faults(self) -> tuple[Fault, ...]:
+        """Message faults that have not taken place so far: nothing has matched them, or chance."""
+        return self._faults.idle
+
+    @property
     def parties(self) -> dict[PartyId, Participant[Any]]:
         """Parties in their present state."""
         found = {i: placed.party for i, placed in self._parties.items()}

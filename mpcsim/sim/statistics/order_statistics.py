@@ -12,6 +12,9 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
+
+from mpcsim.errors import UsageError
 
 MOST_EXACT: Final = 100_000
 """Number of times above which the binomial distribution is approximated by a normal one."""
@@ -34,3 +37,23 @@ def enclosing_ranks(n: int, share: float, confidence: float) -> tuple[int, int]:
     tail = (1 - confidence) / 2
     low = int(np.count_nonzero(at_most <= tail))
     return low, 1 + min(n, int(np.count_nonzero(at_most < 1 - tail)))
+
+
+def interval_of(
+    ranked: NDArray[np.float64], percent: float, confidence: float
+) -> tuple[float, float]:
+    """Return the confidence interval of a percentile of independent times, which are sorted; an
+    open end is 0 or infinite.
+
+    Raises:
+        UsageError: percent is not between 0 and 100, or confidence not between 0 and 1.
+    """
+    if not 0 < percent < 100:
+        raise UsageError(f"percentile {percent}: not between 0 and 100")
+    if not 0 < confidence < 1:
+        raise UsageError(f"confidence {confidence}: not between 0 and 1")
+    low, high = enclosing_ranks(len(ranked), percent / 100, confidence)
+    return (
+        float(ranked[low - 1]) if low else 0.0,
+        float(ranked[high - 1]) if high <= len(ranked) else math.inf,
+    )

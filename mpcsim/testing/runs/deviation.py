@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from mpcsim.crypto.encoding import Message, WireContext
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, unknown
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.local_run import run
 from mpcsim.sim.run.adversary import Adversary, Tampered
@@ -58,6 +58,20 @@ class Deviation:
 
         return Adversary(party, tamper)
 
+    def check_names(self, scenario: Scenario) -> None:
+        """Check that it names a party, a message, a change and a receiver of a scenario.
+
+        Raises:
+            UsageError: it does not: a test with it would test nothing.
+        """
+        possible = changes(scenario, self.party)
+        if self.kind not in possible:
+            raise UsageError(f"deviation: {unknown('message', self.kind, possible)}")
+        if self.change not in possible[self.kind]:
+            raise UsageError(f"deviation: {unknown('change', self.change, possible[self.kind])}")
+        if self.to is not None and (self.to not in scenario.members or self.to == self.party):
+            raise UsageError(f"deviation: party {self.party} sends nothing to party {self.to}")
+
     @property
     def silences(self) -> bool:
         """Whether others may wait for ever because of it."""
@@ -67,7 +81,7 @@ class Deviation:
 def changes(scenario: Scenario, party: int) -> Mapping[str, tuple[str, ...]]:
     """Return all changes to each kind of message that a party sends."""
     if party not in scenario.members:
-        raise UsageError(f"party {party} takes no part in this session")
+        raise UsageError(f"deviation: party {party} takes no part in this session")
     return _changes(scenario, party)
 
 

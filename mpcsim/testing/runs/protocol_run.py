@@ -18,7 +18,16 @@ from mpcsim.protocols.engine import Done, Party, Waiting
 from mpcsim.protocols.local_run import InFlight, LocalRun, Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.run.faults import Crash, Effect, Fault, FaultPlan, MessageFault, Partition
+from mpcsim.sim.run.faults import (
+    Crash,
+    Effect,
+    Fault,
+    FaultPlan,
+    MessageFault,
+    Partition,
+    check_faults,
+    kinds_of,
+)
 from mpcsim.sim.trace import Trace
 from mpcsim.testing.api_sequence import BrokenInvariant, Failure
 from mpcsim.testing.invariants import Invariant, check_invariants
@@ -29,6 +38,7 @@ from mpcsim.testing.runs.scenarios import Scenario
 EARLIER: Final = 1
 """Number of the session that replayed messages come from."""
 PRESENT: Final = 2
+NO_DEVIATION: Final = "the cheater never came to deviate"
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,10 @@ class Order:
     """Schedule of deliveries as data: drawn numbers, used cyclically, choose the next message."""
 
     numbers: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        if not self.numbers:
+            raise UsageError("an order has no numbers: one at least, used again and again")
 
     def __str__(self) -> str:
         return f"messages arrived in the order {list(self.numbers)}"
@@ -65,6 +79,9 @@ class ProtocolRun:
     """Whether messages were lost or withheld, or a party is gone: others may wait for ever."""
     trace: Trace | None = None
     """Trace of a run over a network."""
+    idle: list[str] = field(default_factory=list)
+    """Faults and deviations that were asked for and never took place, in sentences: a test of what
+    they do has tested nothing."""
     invariants: tuple[Invariant[...], ...] = ()
     """Invariants beside the kit's."""
 
@@ -84,9 +101,19 @@ class ProtocolRun:
             self.attach_failure(broken)
             raise
 
+    def note_idle(self, faults: Iterable[Fault]) -> None:
+        """Record which faults never took place."""
+        self.idle += [f"this never happened: {fault_sentence(fault)}" for fault in faults]
+
+    def note_deviation(self, sentence: str) -> None:
+        """Record that the cheater deviates."""
+        self.sentences.append(sentence)
+        self.idle = [each for each in self.idle if each != NO_DEVIATION]
+
     def attach_failure(self, broken: BrokenInvariant) -> None:
         """Attach the description of the run to a broken invariant."""
-        broken.failure = Failure(broken, list(dict.fromkeys([*self.sentences, ""])), self.snippet)
+        told = [*self.sentences, *self.idle, ""]
+        broken.failure = Failure(broken, list(dict.fromkeys(told)), self.snippet)
 
 
 def run_protocol(
@@ -114,11 +141,12 @@ def run_protocol(
 
     Raises:
         BrokenInvariant: an invariant does not hold; its text describes the run.
-        UsageError: a partition, or something among ``invariants`` that is none.
+        UsageError: a partition, something among ``invariants`` that is none, or a fault, replay or
+            deviation that names nothing of the scenario.
     """
     if any(isinstance(fault, Partition) for fault in faults):
         raise UsageError("a partition needs a clock: use run_over_network")
-    found = _begin(scenario, deviation, invariants)
+    found = _begin(scenario, deviation, invariants, faults)
     given: dict[str, Any] = {
         "order": (order, Order()),
         "faults": (tuple(faults), ()),
@@ -155,9 +183,10 @@ def run_over_network(
 
     Raises:
         BrokenInvariant: an invariant does not hold; its text describes the run.
-        UsageError: a party has no site, or something among ``invariants`` is none.
+        UsageError: a party has no site, something among ``invariants`` is none, or a fault or
+            deviation names nothing of the scenario.
     """
-    found = _begin(scenario, deviation, invariants)
+    found = _begin(scenario, deviation, invariants, faults)
     given: dict[str, Any] = {
         "faults": (tuple(faults), ()),
         "deviation": (deviation, None),
@@ -181,6 +210,7 @@ def run_over_network(
         _report_exception(found, None, error)
         raise
     found.trace = trace
+    found.note_idle(run.idle_faults)
     lost = any(record.fate in ("dropped", "lost") for record in trace.messages)
     found.silence = found.silence or lost or any(isinstance(f, Crash) for f in faults)
     dead = {f.party for f in faults if isinstance(f, Crash)}
@@ -212,6 +242,12 @@ class _MemoryRun:
         self._crashes = [fault for fault in faults if isinstance(fault, Crash)]
         self._replays = sorted(replays, key=lambda replay: replay.before)
         self._earlier = record_session(found.scenario) if replays else ()
+        for replay in replays:
+            if not 1 <= replay.message <= len(self._earlier):
+                raise UsageError(
+                    f"replay: message {replay.message}, and a session of {found.scenario} has "
+                    f"{len(self._earlier)}, counted from 1"
+                )
         self._handled = dict.fromkeys(found.scenario.members, 0)
         self._gone: set[int] = set()
         self._held: list[InFlight] = []
@@ -237,6 +273,7 @@ class _MemoryRun:
             for i, outcome in self._run.outcomes().items()
             if i not in self.found.cheaters and i not in self._gone
         }
+        self.found.note_idle((*self._plan.idle, *self._crashes))
 
     def _start(self, party: Participant[Any]) -> None:
         self._run._take(party.me, party.start())
@@ -308,7 +345,7 @@ class _MemoryRun:
             self._replays[0].before <= self._deliveries + 1 or not self._run.in_flight
         ):
             replay = self._replays.pop(0)
-            number = (replay.message - 1) % len(self._earlier)
+            number = replay.message - 1
             message = self._earlier[number]
             self.found.sentences.append(
                 f"party {message.sender} replayed message {number + 1} of session {EARLIER} "
@@ -348,14 +385,21 @@ def record_session(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight
 
 
 def _begin(
-    scenario: Scenario, deviation: Deviation | None, invariants: Iterable[Invariant[...]]
+    scenario: Scenario,
+    deviation: Deviation | None,
+    invariants: Iterable[Invariant[...]],
+    faults: Sequence[Fault],
 ) -> ProtocolRun:
+    check_faults(faults, scenario.members, kinds_of([scenario.definition]))
+    if deviation is not None:
+        deviation.check_names(scenario)
     found = ProtocolRun(
         scenario, sentences=[str(scenario)], invariants=check_invariants(invariants)
     )
     if deviation is not None:
         found.cheaters = frozenset({deviation.party})
         found.silence = deviation.silences
+        found.idle.append(NO_DEVIATION)
     return found
 
 
@@ -363,7 +407,7 @@ def _participants(found: ProtocolRun, deviation: Deviation | None) -> dict[int, 
     made: dict[int, Participant[Any]] = {}
     for i in found.scenario.members:
         if deviation is not None and i == deviation.party:
-            made[i] = deviation.adversary(found.scenario.party(i, PRESENT), found.sentences.append)
+            made[i] = deviation.adversary(found.scenario.party(i, PRESENT), found.note_deviation)
         else:
             made[i] = found.scenario.participant(i, PRESENT)
     return made

@@ -124,7 +124,9 @@ def data(served):
 
 
 def test_the_file_is_its_owners_alone_and_goes_with_the_service(tmp_path):
-    (tmp_path / "control.json").write_text("{}")  # of one that was killed
+    (tmp_path / "control.json").write_text(
+        '{"address": "a", "token": "b"}'
+    )  # of one that was killed
     (tmp_path / ".control.json.x.part").write_text("{}")
     at = ControlAccess("http://127.0.0.1:1", TOKEN)
     with access.write_access(tmp_path, at):
@@ -139,6 +141,13 @@ def test_the_file_is_its_owners_alone_and_goes_with_the_service(tmp_path):
         (tmp_path / "control.json").write_text(damaged)
         with pytest.raises(UsageError, match="cannot be read, or is damaged"):
             access.read_access(tmp_path)
+        with pytest.raises(UsageError, match="move it away"), access.write_access(tmp_path, at):
+            pass
+        assert (tmp_path / "control.json").read_text() == damaged
+    (tmp_path / "control.json").unlink()
+    with access.write_access(tmp_path, at):
+        (tmp_path / "control.json").write_text("somebody's")
+    assert (tmp_path / "control.json").read_text() == "somebody's"
 
 
 def test_from_python(data, thrown):

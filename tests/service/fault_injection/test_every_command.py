@@ -206,7 +206,7 @@ def test_a_key_is_made_and_the_answer_lost(service):
     assert user.recover() == (504, LATE + UNKNOWN)
     (key,) = user.ok("GET", "/key")["keys"]
     assert key["key_id"] != user.share["key_id"]
-    assert user.sign() == (404, "no such key")
+    assert user.sign() == (404, "no such key: it is unknown, or a recovery has replaced it")
     user.share = user.recover()[1]
     assert user.sign()[0] == 200
 

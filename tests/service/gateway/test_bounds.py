@@ -12,7 +12,7 @@ from starlette.requests import Request
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.service.errors import Refused, too_many_requests
-from mpcsim.service.gateway.api.app import MAX_FORM_BYTES
+from mpcsim.service.gateway.api.app import EXPIRED_OF_USER, MAX_FORM_BYTES
 from mpcsim.service.gateway.gateway import REQUESTS_OF_USER
 from mpcsim.service.gateway.sessions import streaming
 from mpcsim.service.gateway.sessions.routing import MAX_DELIVERIES, MAX_MESSAGES_OF_NODE
@@ -103,6 +103,27 @@ async def test_so_many_requests_of_a_user_are_served_at_once(queue, most_of_user
     go_on.set()
     assert {reply.status_code for reply in await asyncio.gather(*held)} == {400}
     assert not places._counts
+
+
+async def test_few_bodies_are_read_of_whoever_shows_an_expired_token(wall_clock, gateway, client):
+    """It is good for nothing but to end a session, and that for ever."""
+    token, go_on, begun = gateway.issuer.issue_access("0", "alice", 0.001), asyncio.Event(), []
+    wall_clock.now += 10
+    headers = {"Authorization": f"Bearer {token}"}
+
+    async def body(number):
+        begun.append(number)
+        await go_on.wait()
+        yield b"x"
+
+    posts = [
+        asyncio.create_task(client.http.post(wire.PREFIX + verb, content=body(n), headers=headers))
+        for n, verb in enumerate(("exchange", "activate") * EXPIRED_OF_USER)
+    ]
+    await until(lambda: sum(post.done() for post in posts) == EXPIRED_OF_USER)
+    assert len(begun) == EXPIRED_OF_USER
+    go_on.set()
+    assert {(await post).status_code for post in posts} == {401}
 
 
 # ---------------------------------------------------------------------- MPC nodes

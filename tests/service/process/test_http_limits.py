@@ -18,6 +18,7 @@ from uvicorn.server import ServerState
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.process.http_limits import (
+    BYTES_A_CONNECTION,
     CONNECTIONS_A_TURN,
     LOG_EVERY_S,
     MOST_DROPPED_BYTES,
@@ -212,16 +213,21 @@ few = pytest.fixture(lambda: (yield from served(FEW)))
 # --- turns --------------------------------------------------------------------------------------
 
 
-def test_few_requests_begin_in_a_turn_of_the_loop(server):
-    """However many connections pipeline theirs: what is being computed gets its turns between them,
-    and each connection in its order."""
+@pytest.mark.parametrize(
+    ("times", "field", "most"),
+    [(3, "", CONNECTIONS_A_TURN), (1, f"X: {'x' * 7 * BYTES_A_CONNECTION}\r\n", 1)],
+    ids=["pipelined", "long"],
+)
+def test_few_requests_begin_in_a_turn_of_the_loop(server, times, field, most):
+    """However many connections pipeline theirs, and fewer of long ones: what is being computed gets
+    its turns between them, and each connection in its order."""
     clients = [server.connect() for _ in range(5 * CONNECTIONS_A_TURN)]
     for client in clients:
-        client.protocol.data_received(3 * ask())
+        client.protocol.data_received(times * ask(field))
 
     async def watch():
         counts = [0]
-        while counts[-1] < 3 * len(clients):
+        while counts[-1] < times * len(clients):
             await asyncio.sleep(0)
             counts.append(server.app.begun)
             if counts[-1] <= len(clients):
@@ -229,8 +235,8 @@ def test_few_requests_begin_in_a_turn_of_the_loop(server):
         return counts
 
     counts = server.loop.run_until_complete(watch())
-    assert max(b - a for a, b in pairwise(counts)) == CONNECTIONS_A_TURN
-    assert {client.got.count(b"done") for client in clients} == {3}
+    assert max(b - a for a, b in pairwise(counts)) == most
+    assert {client.got.count(b"done") for client in clients} == {times}
 
 
 def test_nobody_waits_for_all_that_one_user_asks(server):

@@ -1,6 +1,7 @@
 """Any stream of requests means the same however it is cut, and what h11 takes it for."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -12,7 +13,12 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from mpcsim.service.operations.serving import ErrorBoundary
-from mpcsim.service.process.http_limits import MOST_LINES, ConnectionLimits, Connections
+from mpcsim.service.process.http_limits import (
+    MOST_LINES,
+    BoundedParser,
+    ConnectionLimits,
+    Connections,
+)
 from tests.helpers.tiers import examples
 
 LIMITS = ConnectionLimits(header_bytes=1024)
@@ -138,7 +144,9 @@ def understood(stream):
             case h11.Request():
                 path = event.target.removeprefix(b"http://here").partition(b"?")[0]
                 request, body = event, bytearray()
-                if {b"content-length", b"transfer-encoding"} <= dict(event.headers).keys():
+                names = dict(event.headers).keys()
+                is_old = event.http_version == b"1.0"
+                if b"transfer-encoding" in names and (is_old or b"content-length" in names):
                     heard.is_closed = True  # RFC 9112, 6.1: a server may refuse; ours does
                     return heard
                 if b" " in dict(event.headers).get(b"host", b""):  # a folded one
@@ -277,6 +285,7 @@ REFUSED = [
     (b"GET / HTTP/0.9\r\nHost: here\r\n\r\n", 505),
     (b"GET / HTTP/2.0\r\nHost: here\r\n\r\n", 505),
     (HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+    (HEAD.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
     (b"GET / HTTP/1.1\r\n\r\n", 400),
     (b"GET / HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n", 400),
     (HEAD + b"Content-Length: 8\r\nContent-Length: 9\r\n\r\n" + BODY, 400),
@@ -293,6 +302,40 @@ def test_refused_in_any_segments(stream, status):
     for segments in ([stream], cut(stream, range(len(stream))), [stream[:60], stream[60:]]):
         heard = served(segments)
         assert (heard.requests, heard.statuses, heard.is_closed) == ([], [status], True)
+
+
+CODED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        HEAD + b"X:%b\r\n\r\n",
+        HEAD + b"X:\r\n%b\r\n\r\n",
+        CODED + b"1;%b\r\n",
+        CODED + b"0\r\nX:%b\n\n",
+    ],
+    ids=["field", "folded", "chunk size", "trailer"],
+)
+def test_no_pattern_of_h11s_refuses_a_byte_behind_spaces(monkeypatch, line):
+    """It would take time in the square of their number, and before that is limited."""
+    failed, validate = [], h11._readers.validate
+
+    def watched(pattern, data, *text):
+        try:
+            return validate(pattern, data, *text)
+        except h11.LocalProtocolError:
+            failed.append(bytes(data))
+            raise
+
+    monkeypatch.setattr(h11._readers, "validate", watched)
+    for byte in range(256):
+        parser = BoundedParser(LIMITS.header_bytes)
+        parser.receive_data(line % (b"  %c" % byte))
+        with suppress(h11.RemoteProtocolError):
+            while parser.next_event() not in (h11.NEED_DATA, h11.PAUSED):
+                pass
+    assert failed == []
 
 
 @pytest.mark.parametrize("end", [b"/next", b"/next?x=http://there/", b"", b"?x=1"])

@@ -6,14 +6,23 @@ import logging
 import os
 import stat
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.service.process.settings import read
-from mpcsim.service.web import log_files
+from mpcsim.service.web import log_files, logs
 from mpcsim.service.web.log_files import LogFile, LogFileHandler
-from mpcsim.service.web.logs import JsonLines, LogSettings, TextLines, formatter
+from mpcsim.service.web.logs import (
+    LINES_OF_REQUESTS,
+    JsonLines,
+    LinesOfRequests,
+    LogSettings,
+    TextLines,
+    formatter,
+)
+from mpcsim.service.web.request_records import CURRENT, RequestRecord
 from tests.helpers.processes import until
 
 SECRET = "password-that-nobody-may-see"
@@ -70,6 +79,29 @@ def test_a_request_in_a_line_for_people():
     named = {"request_id": "order-7-of-today", "user_id": "id-of-alice"}
     said = TextLines().format(record("request", fields=known | named | {"error": "E", "why": "x"}))
     assert said.endswith(r"[order-7-…]: GET /a\x1b[2J 500 in 1.3 ms, user id-of-al…: E: x"), said
+
+
+def test_one_users_requests_have_so_many_lines(monkeypatch):
+    """Whose sessions are aborted again and again pushes nobody else's lines out of the files."""
+    now, limits = [0.0], LinesOfRequests()
+    monkeypatch.setattr(logs, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def admitted(user_id, count=1):
+        before = CURRENT.set(RequestRecord("", user_id=user_id))
+        try:
+            records = [record("aborted") for _ in range(count)]
+            return [each for each in records if limits.filter(each)]
+        finally:
+            CURRENT.reset(before)
+
+    assert len(admitted("alice", LINES_OF_REQUESTS.count + 7)) == LINES_OF_REQUESTS.count
+    (bobs,) = admitted("bob")
+    assert bobs.fields == {"left_out": 7}
+    assert len(admitted(None, LINES_OF_REQUESTS.count + 1)) == LINES_OF_REQUESTS.count
+    assert admitted("alice") == []
+    now[0] += LINES_OF_REQUESTS.each_s
+    assert len(admitted("alice")) == 1
+    assert limits.filter(record("of no request's"))
 
 
 # ---------------------------------------------------------------------- files

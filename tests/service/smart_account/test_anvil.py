@@ -97,15 +97,18 @@ def test_a_service_goes_on_with_an_empty_chain(new_plain_owner):
         service.chain.close()
 
 
-def test_old_blocks_are_given_up(chain, monkeypatch):
-    """What a chain keeps of the past is a matter of the option, not of how much is logged."""
+@pytest.mark.parametrize(("blocks", "full"), [(4, 4.0), (512, 1.0021)])
+def test_old_blocks_are_given_up(chain, monkeypatch, blocks, full):
+    """What a chain keeps of the past is a matter of a number of blocks, and of the gas that they
+    have used: some three transfers', however many users' they are."""
     chain.close()
-    monkeypatch.setattr(anvil, "_OPTIONS", (*anvil._OPTIONS[:-1], "4"))
+    monkeypatch.setattr(anvil, "_OPTIONS", (*anvil._OPTIONS[:-1], str(blocks)))
+    monkeypatch.setattr(anvil, "KEPT_FULL_BLOCKS", full)
     kept = anvil.AnvilChain({RICH.address: 10**20})
     try:
         sender = TransactionSender(kept, RICH)
         hashes = [sender.pay(SOMEBODY, 1).transaction_hash for _ in range(12)]
-        assert kept.receipt(hashes[0]) is None
+        assert [kept.receipt(each) is None for each in hashes[:8]] == [True] * 8
         assert kept.receipt(hashes[-1]) is not None
         assert kept.balance(SOMEBODY) == 12
     finally:

@@ -6,7 +6,14 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.chain.chain import ZERO_ADDRESS
-from mpcsim.service.smart_account.client import client as clients
+from mpcsim.service.smart_account.client.account import account_address
+from mpcsim.service.smart_account.client.client import (
+    Ask,
+    HttpTransport,
+    RequestRefused,
+    Sign,
+    SmartAccountClient,
+)
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.operation.fields import FIELDS, SIGNED
 
@@ -14,14 +21,14 @@ RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
 @pytest.fixture
-def new_owner(new_plain_owner):
-    return new_plain_owner
+def owner(request, new_plain_owner):
+    return new_plain_owner(request.node.name)
 
 
 def done(flow):
     """The steps taken: number and endpoint, or the signing."""
     return [
-        (step.number, "sign" if isinstance(step.action, clients.Sign) else step.action.endpoint)
+        (step.number, "sign" if isinstance(step.action, Sign) else step.action.endpoint)
         for step in flow.steps
     ]
 
@@ -60,7 +67,7 @@ def test_every_fields_provenance_is_in_the_table(embedded, owner, sponsored, sep
 
 def test_signing_is_done_once_and_with_65_bytes(embedded, owner):
     flow = embedded.client.begin(owner.address, to=RECIPIENT, sponsored=True)
-    while not isinstance(flow.next()[1], clients.Sign):
+    while not isinstance(flow.next()[1], Sign):
         embedded.client.step(flow, owner.sign)
     assert str(flow.next()[1]) == f"owner signature over 0x{flow.message_hash.hex()}"
     with pytest.raises(UsageError, match="no answer is due"):
@@ -78,7 +85,7 @@ class Liar:
     def __init__(self, honest, endpoint, **lies):
         self.honest, self.endpoint, self.lies = honest, endpoint, lies
 
-    def send(self, ask):
+    def send(self, ask: Ask):
         reply = dict(self.honest.send(ask))
         if ask.endpoint is self.endpoint:
             reply.update(self.lies)
@@ -87,29 +94,30 @@ class Liar:
 
 def test_another_operations_digest_is_not_signed(embedded, owner):
     liar = Liar(embedded.client._transport, Endpoint.DIGEST, digest="0x" + "11" * 32)
-    flow = clients.SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=True)
-    with pytest.raises(clients.RequestRefused, match=r"0x1111.* is not this operation's, 0x"):
-        clients.SmartAccountClient(liar).run(flow, owner.sign)
+    flow = SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=True)
+    with pytest.raises(RequestRefused, match=r"0x1111.* is not this operation's, 0x"):
+        SmartAccountClient(liar).run(flow, owner.sign)
     assert flow.digest is None
     assert "signature" not in flow.fields
 
 
-NONSENSE = [
-    (Endpoint.INFO, {"nonce": "zero"}),
-    (Endpoint.INFO, {"init_code": None}),
-    (Endpoint.EXECUTE, {"call_data": "0x1"}),
-    (Endpoint.SPONSOR, {"paymasterAndData": None}),
-    (Endpoint.SPONSOR, {"result": None}),
-    (Endpoint.DIGEST, {"digest": None}),
-    (Endpoint.SEND, {"user_op_hash": None}),
-]
-
-
-@pytest.mark.parametrize(("endpoint", "lies"), NONSENSE)
+@pytest.mark.parametrize(
+    ("endpoint", "lies"),
+    [
+        (Endpoint.INFO, {"nonce": "zero"}),
+        (Endpoint.INFO, {"init_code": None}),
+        (Endpoint.EXECUTE, {"call_data": "0x1"}),
+        (Endpoint.SPONSOR, {"paymasterAndData": None}),
+        (Endpoint.SPONSOR, {"result": None}),
+        (Endpoint.DIGEST, {"digest": None}),
+        (Endpoint.SEND, {"user_op_hash": None}),
+        (Endpoint.RECEIPT, {"status": None}),
+    ],
+)
 def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies):
-    client = clients.SmartAccountClient(Liar(embedded.client._transport, endpoint, **lies))
+    client = SmartAccountClient(Liar(embedded.client._transport, endpoint, **lies))
     flow = client.begin(owner.address, to=RECIPIENT, sponsored=True)
-    with pytest.raises(clients.RequestRefused, match="the answer does not make sense") as refused:
+    with pytest.raises(RequestRefused, match="the answer does not make sense") as refused:
         client.run(flow, owner.sign)
     assert refused.value.endpoint is endpoint
     assert refused.value.code is None
@@ -118,44 +126,57 @@ def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies)
 THEFT = "0x" + contracts.account().abi.call("execute", ZERO_ADDRESS, 10**18, b"").hex()
 
 
-LIES = [
-    (True, Endpoint.EXECUTE, {"call_data": THEFT}, "the call data are of another call"),
-    (True, Endpoint.EXECUTE, {"call_data": "0x"}, "the call data are of another call"),
-    (True, Endpoint.SPONSOR, {"paymasterAndData": "0x"}, "the account would pay"),
-    (True, Endpoint.SPONSOR, {"paymasterAndData": ZERO_ADDRESS}, "the account would pay"),
-    (False, Endpoint.GAS, {"preVerificationGas": hex(10**11)}, "the owner pays up to"),
-    (False, Endpoint.GAS, {"maxFeePerGas": hex(10**13)}, "the owner pays up to"),
-]
-
-
-@pytest.mark.parametrize(("sponsored", "endpoint", "lies", "said"), LIES)
-def test_a_lying_service_gets_nothing_else_signed(embedded, owner, sponsored, endpoint, lies, said):
+@pytest.mark.parametrize(
+    ("sponsored", "endpoint", "lies", "said"),
+    [
+        (True, Endpoint.INFO, {"sender": ZERO_ADDRESS}, "the owner's account is 0x"),
+        (True, Endpoint.EXECUTE, {"call_data": THEFT}, "the call data are of another call"),
+        (True, Endpoint.EXECUTE, {"call_data": "0x"}, "the call data are of another call"),
+        (True, Endpoint.SPONSOR, {"paymasterAndData": "0x"}, "the account would pay"),
+        (True, Endpoint.SPONSOR, {"paymasterAndData": ZERO_ADDRESS}, "the account would pay"),
+        (False, Endpoint.GAS, {"preVerificationGas": hex(10**11)}, "the owner pays up to"),
+        (False, Endpoint.GAS, {"maxFeePerGas": hex(10**13)}, "the owner pays up to"),
+    ],
+)
+def test_a_lying_service_gets_nothing_signed_but_what_the_owner_wishes(
+    embedded, owner, sponsored, endpoint, lies, said
+):
     """With the digest of what it has said: nothing but its own answers would show it."""
     embedded.fund(embedded.account(owner))
     liar = Liar(embedded.client._transport, endpoint, **lies)
-    flow = clients.SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=sponsored)
-    with pytest.raises(clients.RequestRefused, match=said):
-        clients.SmartAccountClient(liar).run(flow, owner.sign)
+    flow = SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=sponsored)
+    with pytest.raises(RequestRefused, match=said):
+        SmartAccountClient(liar).run(flow, owner.sign)
     assert not flow.fields.keys() & {"signature", *lies}
 
 
-UNDUE_ANSWERS = [
-    (httpx.Response(204), None, "204 No Content without the JSON object that is due"),
-    (httpx.Response(200, json=[]), None, "200 OK without the JSON object that is due"),
-    (httpx.Response(200, text="oops"), None, "200 OK without the JSON object that is due"),
-    (httpx.Response(502, text="<html>busy"), 502, "info query: <html>busy"),
-    (httpx.Response(401, json={"error": "no token"}), 401, "info query: no token"),
-    (httpx.Response(503), 503, "Service Unavailable"),
-]
+def test_the_owners_account_is_known_without_the_service(embedded, owner):
+    assert account_address(owner.address) == embedded.account(owner)
+    other = embedded.client.begin(owner.address, to=RECIPIENT, account=RECIPIENT)
+    with pytest.raises(RequestRefused, match=f"the owner's account is {RECIPIENT}, and no other"):
+        embedded.client.step(other, owner.sign)
 
 
-@pytest.mark.parametrize(("answer", "code", "said"), UNDUE_ANSWERS)
+def test_an_answer_names_no_other_path():
+    ask = Ask(Endpoint.RECEIPT, {"result": "0x/../../x?y#z"})
+    assert ask.path == Endpoint.RECEIPT.path.format(result="0x%2F..%2F..%2Fx%3Fy%23z")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (httpx.Response(204), None, "204 No Content without the JSON object that is due"),
+        (httpx.Response(200, json=[]), None, "200 OK without the JSON object that is due"),
+        (httpx.Response(502, text="bad"), 502, "bad"),
+        (httpx.Response(503), 503, "Service Unavailable"),
+    ],
+)
 def test_an_answer_without_what_is_due_is_told_as_what_it_is(answer, code, said):
     http = httpx.Client(
         transport=httpx.MockTransport(lambda request: answer), base_url="http://gateway"
     )
-    client = clients.SmartAccountClient(clients.HttpTransport(http))
-    with pytest.raises(clients.RequestRefused, match=said) as refused:
+    client = SmartAccountClient(HttpTransport(http))
+    with pytest.raises(RequestRefused, match=said) as refused:
         client.step(client.begin(RECIPIENT, to=RECIPIENT), lambda message: b"")
     assert refused.value.code == code
 
@@ -171,7 +192,7 @@ def test_a_pending_receipt_is_asked_for_again(embedded, owner):
                 reply["status"] = next(answers)
             return reply
 
-    client = clients.SmartAccountClient(
+    client = SmartAccountClient(
         Slow(embedded.client._transport, Endpoint.RECEIPT), sleep=slept.append
     )
     flow = client.begin(owner.address, to=RECIPIENT, sponsored=True)

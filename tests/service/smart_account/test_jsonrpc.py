@@ -84,7 +84,11 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize("result", [None, 5, "zz", "0xzz", [], {}, {"baseFeePerGas": []}, True])
+ODD = [None, 5, "zz", "0xzz", [], {}, {"baseFeePerGas": []}, True, "-0x1", "0x1" + "0" * 64]
+ODD.append({"baseFeePerGas": ["0x1" + "0" * 24], "timestamp": "0x1" + "0" * 10})
+
+
+@pytest.mark.parametrize("result", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("ask", NONSENSE)
 def test_an_answer_that_makes_no_sense_is_none(result, ask):
     with pytest.raises(ChainUnavailable, match=r"answered eth_\w+ with something else"):

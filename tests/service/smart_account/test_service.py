@@ -366,8 +366,9 @@ def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner,
 
 
 def test_a_reason_that_is_no_text_is_shown_in_hex():
-    said = bytes.fromhex("08c379a0") + encode(("bytes",), (b"\xff\xfe",))
-    assert contracts.account().abi.reason(said) == f"reverted with 0x{said.hex()}"
+    for data in (encode(("bytes",), (b"\xff\xfe",)), bytes(31) + b"\x20" + b"\xff" * 32):
+        said = bytes.fromhex("08c379a0") + data
+        assert contracts.account().abi.reason(said) == f"reverted with 0x{said.hex()}"
 
 
 # --- several at a time ---------------------------------------------------------------------------

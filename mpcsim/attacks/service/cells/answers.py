@@ -16,18 +16,18 @@ from mpcsim.attacks.service.attack_environment import (
     check_forgery,
     check_key_recovery,
 )
-from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells import outside
+from mpcsim.attacks.service.entries import entry
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.rogue_service import RogueService
-from mpcsim.attacks.service.table import Goal
 from mpcsim.service.rpc.statements import SignedRecord
 
 # ------------------------------------------------------------------ MPC nodes of its own
 
 
+@entry("MPC nodes of its own at generate", weakened_builds.trust_any_node)
+@entry("MPC nodes of its own at generate, identities not known")
 def own_nodes_at_generate(env: AttackEnvironment) -> Finding:
     """Play both MPC nodes, as the gateway, while the user generates a key."""
     proxy, alice = env.intercept_gateway(), env.user()
@@ -38,6 +38,11 @@ def own_nodes_at_generate(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry(
+    "first messages of others at generate",
+    weakened_builds.accept_unsigned_messages,
+    weakened_builds.accept_any_record,
+)
 def first_messages_at_generate(env: AttackEnvironment) -> Finding:
     """Play both MPC nodes at generation, but show the true identities: only the first messages,
     which nothing seals yet, are of others."""
@@ -49,6 +54,8 @@ def first_messages_at_generate(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("MPC nodes of its own at recover", weakened_builds.trust_any_node)
+@entry("MPC nodes of its own at recover, identities not known")
 def own_nodes_at_recover(env: AttackEnvironment) -> Finding:
     """Play both MPC nodes while the user recovers: a key of the gateway's own."""
     proxy, alice = env.intercept_gateway(), env.user()
@@ -60,6 +67,7 @@ def own_nodes_at_recover(env: AttackEnvironment) -> Finding:
     return check_key_recovery(rogue.shares(), new["public_key"], "in the place of the user's key")
 
 
+@entry("MPC nodes of its own later")
 def own_nodes_later(env: AttackEnvironment) -> Finding:
     """Play both MPC nodes when the user signs, after an honest generation and a restart of the REST
     node."""
@@ -72,6 +80,7 @@ def own_nodes_later(env: AttackEnvironment) -> Finding:
     return succeed_if(bool(signature), "the user signs with MPC nodes of the gateway's", "nothing")
 
 
+@entry("a wallet of its own later")
 def own_wallet_later(env: AttackEnvironment) -> Finding:
     """Play both MPC nodes when the user reads its wallet, which takes no strings; but the user has
     stored its public key, and compares."""
@@ -94,6 +103,7 @@ def own_wallet_later(env: AttackEnvironment) -> Finding:
 # ------------------------------------------------------------------ records
 
 
+@entry("another public key", weakened_builds.accept_any_record)
 def another_public_key(env: AttackEnvironment) -> Finding:
     """Answer with a public key of the gateway's own wherever the user's is asked for, and put it
     into the record with both MPC nodes' signatures."""
@@ -123,6 +133,7 @@ def another_public_key(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("another chain code", weakened_builds.accept_any_record)
 def another_chain_code(env: AttackEnvironment) -> Finding:
     """Answer a user that asks for an address with one whose key nobody has shares of."""
     proxy, alice = env.intercept_gateway(), env.user()
@@ -148,6 +159,7 @@ def another_chain_code(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("an older epoch's record")
 def older_epochs_record(env: AttackEnvironment) -> Finding:
     """Answer with the record from before a recovery, so that the retired strings pass for the
     present ones."""
@@ -166,6 +178,7 @@ def older_epochs_record(env: AttackEnvironment) -> Finding:
     return succeed_if(bool(alice.public_key(key)), "retired strings pass for the present ones", "")
 
 
+@entry("another user's record", weakened_builds.accept_any_record)
 def another_users_record(env: AttackEnvironment) -> Finding:
     """Answer with another user's key and record."""
     proxy, alice, mallory = env.intercept_gateway(), env.user(), env.user("mallory")
@@ -191,6 +204,7 @@ def another_users_record(env: AttackEnvironment) -> Finding:
 # ------------------------------------------------------------------ with the database
 
 
+@entry("the stored public key")
 def stored_public_key(env: AttackEnvironment) -> Finding:
     """Replace the public key that the caller's backend has stored by the attacker's."""
     alice, mallory = env.user(), env.user("mallory")
@@ -202,143 +216,6 @@ def stored_public_key(env: AttackEnvironment) -> Finding:
     )
 
 
-K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
-PINNED, UNPINNED, LATE = "gateway", "gateway, not pinned", "gateway, corrupt when made"
-
-ENTRIES = (
-    ServiceAttack(
-        id="MPC nodes of its own at generate",
-        cells=((PINNED, K), (PINNED, W)),
-        name="plays both MPC nodes while the user generates a key",
-        run=own_nodes_at_generate,
-        check="the REST node knows the MPC nodes' identities",
-        says="identity",
-        research=lambda: ResearchBuild(weakened_builds.NO_IDENTITIES),
-        covers=("substituted identities", "substituted first messages"),
-    ),
-    ServiceAttack(
-        id="MPC nodes of its own at generate, identities not known",
-        cells=((LATE, K), (LATE, W)),
-        name="plays both MPC nodes while the user generates a key",
-        run=own_nodes_at_generate,
-        pinned=False,
-    ),
-    ServiceAttack(
-        id="first messages of others at generate",
-        cells=((PINNED, K), (PINNED, W)),
-        name="plays both MPC nodes with their true identities shown",
-        run=first_messages_at_generate,
-        check="first messages are signed by the MPC nodes' identities",
-        says="without a message from",
-        research=lambda: ResearchBuild(weakened_builds.UNSIGNED_MAIL, weakened_builds.ANY_RECORD),
-        covers=("substituted first messages",),
-    ),
-    ServiceAttack(
-        id="MPC nodes of its own at recover",
-        cells=((PINNED, K), (PINNED, W)),
-        name="plays both MPC nodes while the user recovers",
-        run=own_nodes_at_recover,
-        check="the REST node knows the MPC nodes' identities",
-        says="identity",
-        research=lambda: ResearchBuild(weakened_builds.NO_IDENTITIES),
-        covers=("substituted identities",),
-    ),
-    ServiceAttack(
-        id="MPC nodes of its own at recover, identities not known",
-        cells=((LATE, W),),
-        name="plays both MPC nodes while the user recovers",
-        run=own_nodes_at_recover,
-        pinned=False,
-    ),
-    ServiceAttack(
-        id="MPC nodes of its own later",
-        cells=((UNPINNED, K),),
-        name="plays both MPC nodes when the user signs",
-        run=own_nodes_later,
-        both_ways=True,
-        check="the identities stand in the secret store",
-        says="it names another operator",
-        pinned=False,
-        covers=("substituted identities",),
-    ),
-    ServiceAttack(
-        id="a wallet of its own later",
-        cells=((UNPINNED, W),),
-        name="plays both MPC nodes when the user looks at its wallet",
-        run=own_wallet_later,
-        check=(
-            "strings name the identities; the wallet, which has none, is compared with the stored "
-            "key"
-        ),
-        says="than the user has stored",
-        pinned=False,
-        covers=("substituted identities",),
-    ),
-    ServiceAttack(
-        id="another public key",
-        cells=((PINNED, W), (UNPINNED, W)),
-        name="answers with another public key wherever the user's is asked for",
-        run=another_public_key,
-        check="the key's record is signed by both MPC nodes",
-        says="has not signed this record",
-        research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
-        covers=("substituted records",),
-    ),
-    ServiceAttack(
-        id="another chain code",
-        cells=((PINNED, X), (UNPINNED, X)),
-        name="answers with another chain code where a child key is asked for",
-        run=another_chain_code,
-        check="the key's record, with its chain code, is signed by both MPC nodes",
-        says="has not signed this record",
-        research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
-        covers=("substituted chain codes",),
-    ),
-    ServiceAttack(
-        id="another user's record",
-        cells=((PINNED, W), (UNPINNED, W)),
-        name="answers with the key and record of another user",
-        run=another_users_record,
-        check="a record names its user",
-        says="another user",
-        research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
-        covers=("substituted records: another user's",),
-    ),
-    ServiceAttack(
-        id="an older epoch's record",
-        cells=((PINNED, X), (UNPINNED, X)),
-        name="answers with the record from before a recovery",
-        run=older_epochs_record,
-        check="MPC nodes open vaults of the epoch in force alone",
-        says="no such key",
-        covers=("substituted records: an older epoch's",),
-    ),
-    ServiceAttack(
-        id="what passes the gateway",
-        cells=((LATE, P), ("gateway + mpc node", P)),
-        name="searches everything it is sent for something to try passwords on",
-        run=outside.password_recorded,
-        check="salt and confirmation never leave the node",
-        says="in nothing that passes",
-        covers=("guessing passwords from each position",),
-    ),
-    ServiceAttack(
-        id="issued token and stolen strings",
-        cells=(("gateway + database", K),),
-        name="signs as the user, with a token of its own issue",
-        run=outside.open_with_token,
-    ),
-    ServiceAttack(
-        id="the stored public key",
-        cells=(("gateway + database", W),),
-        name="replaces the public key that the backend has stored",
-        run=stored_public_key,
-    ),
-    ServiceAttack(
-        id="issued token and the vault",
-        cells=(("gateway + database", P),),
-        name="opens the vault, and tries passwords on what was in it",
-        run=outside.password_of_vault,
-        covers=("guessing passwords from each position",),
-    ),
-)
+entry("what passes the gateway")(outside.password_recorded)
+entry("issued token and stolen strings")(outside.open_with_token)
+entry("issued token and the vault")(outside.password_of_vault)

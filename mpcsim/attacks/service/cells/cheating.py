@@ -9,18 +9,17 @@ check in one epoch.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from mpcsim.attacks.gallery import ot
 from mpcsim.attacks.service import weakened_builds
 from mpcsim.attacks.service.attack_environment import CURVE, WAY_S, AttackEnvironment, Strings, User
-from mpcsim.attacks.service.builds import Part, ResearchBuild
-from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
+from mpcsim.attacks.service.entries import entry
+from mpcsim.attacks.service.findings import Finding, Refusal, refusal_of, succeed_if
 from mpcsim.attacks.service.hostile import Call, InterceptingProxy
-from mpcsim.attacks.service.model import ServiceAttack
-from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.ecdsa.messages import Offer
@@ -104,6 +103,7 @@ def _user_of_cheating_operator(
     return alice, proxy, key
 
 
+@entry("guesses at Delta, plainly", weakened_builds.ignore_failed_checks)
 def guess_in_sequence(env: AttackEnvironment) -> Finding:
     """Guess in one session after the other."""
     alice, key = env.user_with_key("secp256k1")
@@ -111,6 +111,11 @@ def guess_in_sequence(env: AttackEnvironment) -> Finding:
     return guess_until_two_failures(env, alice.sign, key)
 
 
+@entry(
+    "guesses at Delta, as tokens expire",
+    weakened_builds.ignore_failed_checks,
+    weakened_builds.accept_late_messages,
+)
 def guess_as_token_expires(env: AttackEnvironment) -> Finding:
     """Guess in calls whose token expires before the operator answers: nobody may suspend the key
     then."""
@@ -130,6 +135,11 @@ def guess_as_token_expires(env: AttackEnvironment) -> Finding:
     return guess_until_two_failures(env, sign, key)
 
 
+@entry(
+    "guesses at Delta, while the other is away",
+    weakened_builds.ask_once_to_suspend,
+    weakened_builds.suspend_once,
+)
 def guess_while_institution_is_down(env: AttackEnvironment) -> Finding:
     """Guess while the institution is cut off once the vault is open: it never hears of the
     suspension."""
@@ -148,6 +158,7 @@ def guess_while_institution_is_down(env: AttackEnvironment) -> Finding:
     return guess_until_two_failures(env, sign, key)
 
 
+@entry("guesses at Delta, while mail is lost", weakened_builds.ask_once_to_suspend)
 def guess_while_suspensions_are_lost(env: AttackEnvironment) -> Finding:
     """Guess while the first requests to suspend the key are lost on the way to the gateway."""
     alice, proxy, key = _user_of_cheating_operator(env)
@@ -162,6 +173,7 @@ def guess_while_suspensions_are_lost(env: AttackEnvironment) -> Finding:
     return guess_until_two_failures(env, alice.sign, key)
 
 
+@entry("guesses at Delta, at two replicas", weakened_builds.forget_suspensions)
 def guess_at_two_replicas(env: AttackEnvironment) -> Finding:
     """Guess at two REST nodes in turn: one has seen the failed check, one has not."""
     alice, key = env.user_with_key("secp256k1")
@@ -181,6 +193,7 @@ def guess_at_two_replicas(env: AttackEnvironment) -> Finding:
     return guess_until_two_failures(env, sign, key)
 
 
+@entry("guesses at Delta, across restarts", weakened_builds.forget_suspensions)
 def guess_across_restarts(env: AttackEnvironment) -> Finding:
     """Guess while everything is restarted after every call: only stored state survives."""
     alice, key = env.user_with_key("secp256k1")
@@ -197,6 +210,7 @@ def guess_across_restarts(env: AttackEnvironment) -> Finding:
     return guess_until_two_failures(env, sign, key)
 
 
+@entry("a suspension after a recovery")
 def deliver_suspension_after_recovery(env: AttackEnvironment) -> Finding:
     """Deliver the request to suspend the key after the user has recovered it."""
     alice, proxy, key = _user_of_cheating_operator(env)
@@ -208,22 +222,20 @@ def deliver_suspension_after_recovery(env: AttackEnvironment) -> Finding:
             call.status, call.reply = 503, b'{"error": "held"}'
 
     proxy.before = hold
-    try:
-        guess_until_two_failures(env, alice.sign, key)
-    except Refusal as refusal:
-        said = str(refusal)
+    said = refusal_of(lambda: guess_until_two_failures(env, alice.sign, key))
     del env.node(OPERATOR)._signing.signer  # it has learnt what it could, and behaves
     new = alice.recover("secp256k1")
     proxy.before = lambda call: None
     env.service.wait(HOUR_MS)
-    alice = env.user()
-    try:
-        alice.sign(new)
-    except Refusal as refusal:
-        return succeed_if(True, f"the recovered key does not sign: {refusal}", "")
-    raise Refusal(f"{said}; once recovered it signs")
+    refused = refusal_of(lambda: env.user().sign(new))
+    return succeed_if(
+        bool(refused),
+        f"the recovered key does not sign: {refused}",
+        f"{said}; once recovered it signs",
+    )
 
 
+@entry("guesses at Delta, in sessions at once", weakened_builds.end_turns_on_request)
 def guess_concurrently(env: AttackEnvironment) -> Finding:
     """Guess in many sessions at once: the operator claims that its part is over after each guess,
     so that many REST nodes look at a guess before any has reported."""
@@ -265,6 +277,7 @@ def guess_concurrently(env: AttackEnvironment) -> Finding:
             raise Refusal(f"after one failed check: {said[-1]}")
 
 
+@entry("guesses at Delta, in answers kept back", weakened_builds.route_closed_sessions)
 def guess_with_delayed_answers(env: AttackEnvironment) -> Finding:
     """Guess in answers that are kept back until the session's turn is over and the next has begun,
     so that two are looked at before any is reported."""
@@ -320,24 +333,27 @@ async def _error_message(signing: Awaitable[str]) -> str:
 # ------------------------------------------------------------------ suspensions by strangers
 
 
+@entry("a stranger's suspension", weakened_builds.accept_any_tag, weakened_builds.accept_any_notice)
 def strangers_suspension(env: AttackEnvironment) -> Finding:
     """Suspend the user's key, as a token thief."""
     alice, key = env.user_with_key()
     env.ask_gateway(
         "suspend", weakened_builds.strangers_suspension(alice.user_id, key["key_id"]), alice.token
     )
-    return _suspended(env, alice, key)
+    return _suspended(env, key)
 
 
+@entry("a gateway's suspension", weakened_builds.accept_any_notice)
 def gateways_suspension(env: AttackEnvironment) -> Finding:
     """Suspend the user's key as the gateway, which makes the tags itself."""
     alice, key = env.user_with_key()
     body = weakened_builds.strangers_suspension(alice.user_id, key["key_id"])
     body = replace(body, tag=env.service.gateway.gateway.suspensions.session_tag(body.occasion))
     env.ask_gateway("suspend", body, None)
-    return _suspended(env, alice, key)
+    return _suspended(env, key)
 
 
+@entry("suspensions without end", weakened_builds.remember_all_suspensions)
 def many_suspensions(env: AttackEnvironment) -> Finding:
     """Keep the tags of all sessions of a signer, and have the key suspended for each while no MPC
     node can be reached."""
@@ -351,10 +367,7 @@ def many_suspensions(env: AttackEnvironment) -> Finding:
     said = ""
     for occasion, tag in thief.tags.items():
         body = wire.Suspend(occasion, tag, dict.fromkeys(MPC_NODES, b"?"), CURVE)
-        try:
-            env.ask_gateway("suspend", body, None)
-        except Refusal as refusal:
-            said = str(refusal)
+        said = refusal_of(partial(env.ask_gateway, "suspend", body, None)) or said
     rows = len(registry.suspension_notices())
     for link in links:
         link.down = False
@@ -363,156 +376,12 @@ def many_suspensions(env: AttackEnvironment) -> Finding:
     )
 
 
-def _suspended(env: AttackEnvironment, user: User, key: Strings) -> Finding:
+def _suspended(env: AttackEnvironment, key: Strings) -> Finding:
+    """Return whether the user's key is suspended, an hour later."""
     env.service.wait(HOUR_MS)
-    user = env.user()
-    try:
-        user.sign(key)
-    except Refusal as refusal:
-        return succeed_if(True, f"the user's key is suspended: {refusal}", "")
-    raise Refusal("no MPC node has opened its notice, and the key signs")
-
-
-K, X = Goal.K, Goal.X
-
-
-def _entry(
-    name: str,
-    does: str,
-    run: Callable[[AttackEnvironment], Finding],
-    *,
-    says: str,
-    check: str,
-    without: Sequence[Part],
-    covers: str,
-    on_disk: bool = False,
-) -> ServiceAttack:
-    return ServiceAttack(
-        id=f"guesses at Delta, {name}",
-        cells=(("mpc node", K), ("mpc node + database", K)),
-        name=does,
-        run=run,
-        check=check,
-        says=says,
-        research=lambda: ResearchBuild(*without),
-        on_disk=on_disk,
-        covers=(covers,),
+    said = refusal_of(lambda: env.user().sign(key))
+    return succeed_if(
+        bool(said),
+        f"the user's key is suspended: {said}",
+        "no MPC node has opened its notice, and the key signs",
     )
-
-
-ENTRIES = (
-    _entry(
-        "plainly",
-        "cheats in one session after the other",
-        guess_in_sequence,
-        says="suspended",
-        check="a failed check suspends the key",
-        without=[weakened_builds.CARELESS],
-        covers="an MPC node that never suspends",
-    ),
-    _entry(
-        "as tokens expire",
-        "answers after the token of the call has expired",
-        guess_as_token_expires,
-        says="JWT_EXPIRED",
-        check="what arrives after the token has expired is not looked at",
-        without=[weakened_builds.CARELESS, weakened_builds.LATE_MAIL],
-        covers="expired suspensions",
-    ),
-    _entry(
-        "while the other is away",
-        "cheats while the institution cannot be reached",
-        guess_while_institution_is_down,
-        says="suspended",
-        check="the gateway keeps the suspension, and delivers it until both have acknowledged",
-        without=[weakened_builds.ASKS_ONCE, weakened_builds.TELLS_ONCE],
-        covers="stalled suspensions",
-    ),
-    _entry(
-        "while mail is lost",
-        "cheats while requests to suspend are lost",
-        guess_while_suspensions_are_lost,
-        says="suspended",
-        check="the REST node refuses the epoch at once, and asks until the gateway has it",
-        without=[weakened_builds.ASKS_ONCE],
-        covers="dropped suspensions",
-    ),
-    _entry(
-        "at two replicas",
-        "cheats at two REST nodes in turn",
-        guess_at_two_replicas,
-        says="suspended",
-        check="the gateway refuses the epoch to everybody",
-        without=[weakened_builds.FORGETFUL_GATEWAY],
-        covers="a replica that missed a suspension",
-    ),
-    _entry(
-        "across restarts",
-        "cheats, and everything is restarted",
-        guess_across_restarts,
-        says="suspended",
-        check="the suspension is in three stores",
-        without=[weakened_builds.FORGETFUL_GATEWAY],
-        covers="a replica that missed a suspension",
-        on_disk=True,
-    ),
-    ServiceAttack(
-        id="guesses at Delta, in sessions at once",
-        cells=(("mpc node", K), ("mpc node + database", K)),
-        name="cheats, says that it is done, and has the key's next session begin at once",
-        run=guess_concurrently,
-        check="a session has its turn until its client has come back, whatever an MPC node says",
-        says="a signing session for this key is in progress",
-        research=lambda: ResearchBuild(weakened_builds.TURNS_ON_ITS_WORD),
-        covers=("a turn that is given up on an MPC node's word",),
-    ),
-    ServiceAttack(
-        id="guesses at Delta, in answers kept back",
-        cells=(("mpc node", K), ("mpc node + database", K)),
-        name="cheats, and keeps its answers back until the key's next session has begun",
-        run=guess_with_delayed_answers,
-        check="of a session that is off the client hears nothing any more",
-        says="no such session",
-        research=lambda: ResearchBuild(weakened_builds.HEARS_TOO_LATE),
-        covers=("a turn that is given up on an MPC node's word",),
-    ),
-    ServiceAttack(
-        id="a suspension after a recovery",
-        cells=(("mpc node", X),),
-        name="has a suspension arrive after the user has recovered",
-        run=deliver_suspension_after_recovery,
-        check="a suspension names the epoch, and its notices open for no other",
-        says="once recovered it signs",
-        covers=("reordered suspensions",),
-    ),
-    ServiceAttack(
-        id="suspensions without end",
-        cells=(("database + token", X),),
-        name="has a key suspended for every session that there was, with notices that open nowhere",
-        run=many_suspensions,
-        check="a few suspensions of a key are remembered; none is pushed out for another",
-        says="too many suspensions of this key",
-        research=lambda: ResearchBuild(weakened_builds.NO_BOUND),
-        covers=("suspensions that fill the registry",),
-    ),
-    ServiceAttack(
-        id="a stranger's suspension",
-        cells=(("token", X), ("database + token", X)),
-        name="suspends the user's key with the token alone",
-        run=strangers_suspension,
-        check="a suspension needs the tag of an open session",
-        says="tag",
-        research=lambda: ResearchBuild(weakened_builds.ANY_TAG, weakened_builds.ANY_NOTICE),
-        covers=("a stranger's suspension",),
-    ),
-    ServiceAttack(
-        id="a gateway's suspension",
-        cells=(("gateway", X), ("gateway, not pinned", X)),
-        name="suspends the user's key with a tag of its own",
-        run=gateways_suspension,
-        check="notices are sealed with what client and MPC node share",
-        says="no MPC node has opened its notice",
-        research=lambda: ResearchBuild(weakened_builds.ANY_NOTICE),
-        covers=("a stranger's suspension",),
-    ),
-)

@@ -15,12 +15,10 @@ from mpcsim.attacks.service.attack_environment import (
     Strings,
     check_forgery,
 )
-from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells import outside
+from mpcsim.attacks.service.entries import entry
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import ServiceAttack
-from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.protocols import frost
@@ -35,6 +33,7 @@ from mpcsim.service.vault.use import sha256_each
 # ------------------------------------------------------------------ the client's side
 
 
+@entry("silent recovery by the gateway", weakened_builds.sign_with_any_share)
 def silent_recovery(env: AttackEnvironment) -> Finding:
     """Recover with an issued token, without activation, and ask the node to sign with its share."""
     _, key = env.user_with_key()
@@ -48,11 +47,13 @@ def silent_recovery(env: AttackEnvironment) -> Finding:
 # ------------------------------------------------------------------ the vault
 
 
+@entry("a reply key of its own", weakened_builds.skip_use_check)
 def reply_key_of_its_own(env: AttackEnvironment) -> Finding:
     """Insert the gateway's reply key into a user's request that opens the vault."""
     return _opened_with(env)
 
 
+@entry("a request without a proof", weakened_builds.skip_use_check)
 def request_without_proof(env: AttackEnvironment) -> Finding:
     """Insert the gateway's reply key, and leave out the proof of use."""
     return _opened_with(env, proven_use=False)
@@ -94,6 +95,7 @@ def _opened_with(env: AttackEnvironment, *, proven_use: bool = True) -> Finding:
     )
 
 
+@entry("seal keys of its own", weakened_builds.trust_any_seal_key)
 def seal_keys_of_its_own(env: AttackEnvironment) -> Finding:
     """Hand out seal keys of the gateway's own for the user's new vault."""
     proxy, alice = env.intercept_gateway(), env.user()
@@ -110,6 +112,7 @@ def seal_keys_of_its_own(env: AttackEnvironment) -> Finding:
     return _opened_by(env, alice.generate(), mine)
 
 
+@entry("seal keys that were replaced", weakened_builds.skip_seal_key_check)
 def replaced_seal_keys(env: AttackEnvironment) -> Finding:
     """Show leaked seal keys, replaced since but signed as they once were, to a REST node that has
     just been started."""
@@ -179,12 +182,14 @@ def _sign_changed(
     return key, signature, wire.SignReply.from_bytes(asked.reply)
 
 
+@entry("a message of its own")
 def message_of_its_own(env: AttackEnvironment) -> Finding:
     """Insert another message into a user's request to sign."""
     key, signature, _ = _sign_changed(env, lambda body: replace(body, message=WANTED))
     return check_forgery(CURVE, key["public_key"], signature, "the user's share of the signature")
 
 
+@entry("a path of its own", weakened_builds.skip_use_check)
 def path_of_its_own(env: AttackEnvironment) -> Finding:
     """Insert another path into a user's request to sign with a child key."""
     _, _, answer = _sign_changed(env, lambda body: replace(body, path=(8,)), "secp256k1", "m/7")
@@ -193,6 +198,7 @@ def path_of_its_own(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("first messages of its own", weakened_builds.skip_use_check)
 def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
     """Replace the client's first messages by another client's, about another message.
 
@@ -211,6 +217,7 @@ def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("halves sealed by a stranger", weakened_builds.skip_use_check)
 def strangers_halves(env: AttackEnvironment) -> Finding:
     """Seal halves as a stranger, and have them opened with an issued token."""
     alice, key = env.user_with_key()
@@ -234,110 +241,4 @@ def stand_in(share: KeyShare, session_id: bytes, signer: PartyId) -> tuple[bytes
     return tuple(output.data for output in party.start() if isinstance(output, Send))
 
 
-K, P = Goal.K, Goal.P
-PINNED, UNPINNED = "gateway", "gateway, not pinned"
-
-ENTRIES = (
-    ServiceAttack(
-        id="recovery with an issued token",
-        cells=((PINNED, K), (UNPINNED, K)),
-        name="recovers the key as the user, with a token of its own issue",
-        run=outside.recovery,
-        covers=("the client's side of a recovery, activated, by the gateway",),
-    ),
-    ServiceAttack(
-        id="silent recovery by the gateway",
-        cells=((PINNED, K), (UNPINNED, K)),
-        name="a recovery without activation, then signs at an MPC node with its share",
-        run=silent_recovery,
-        check="MPC nodes sign with shares in force alone",
-        says="no such key",
-        research=lambda: ResearchBuild(weakened_builds.ANY_SHARE_SIGNS),
-        each_node=True,
-        covers=("the client's side of a recovery, not activated, by the gateway",),
-    ),
-    ServiceAttack(
-        id="a reply key of its own",
-        cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
-        name="puts its own reply key into a user's request to open the vault",
-        run=reply_key_of_its_own,
-        both_ways=True,
-        check="the request is authenticated with keys that the gateway does not have",
-        says="no request of whoever holds",
-        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
-        covers=("substituted reply keys",),
-    ),
-    ServiceAttack(
-        id="a request without a proof",
-        cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
-        name="leaves out what authenticates the request",
-        run=request_without_proof,
-        both_ways=True,
-        check="a request without a proof opens nothing",
-        says="no request of whoever holds",
-        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
-        covers=("substituted reply keys",),
-    ),
-    ServiceAttack(
-        id="seal keys of its own",
-        cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
-        name="hands out seal keys of its own",
-        run=seal_keys_of_its_own,
-        check="seal keys are signed by the MPC nodes' identities",
-        says="seal key",
-        research=lambda: ResearchBuild(weakened_builds.ANY_SEAL_KEY),
-        covers=("substituted seal keys",),
-    ),
-    ServiceAttack(
-        id="seal keys that were replaced",
-        cells=((PINNED, P), (UNPINNED, P)),
-        name="hands out seal keys that have leaked and been replaced since",
-        run=replaced_seal_keys,
-        check="the MPC nodes' votes name their present seal keys",
-        says="seal key is one that it has replaced",
-        research=lambda: ResearchBuild(weakened_builds.SEALED_UNSEEN),
-        covers=("replaced seal keys",),
-    ),
-    ServiceAttack(
-        id="a message of its own",
-        cells=((PINNED, K), (UNPINNED, K)),
-        name="puts another message into a user's request to sign",
-        run=message_of_its_own,
-        both_ways=True,
-        check="the request is authenticated with keys that the gateway does not have",
-        says="no request of whoever holds",
-        covers=("substituted messages to sign",),
-    ),
-    ServiceAttack(
-        id="a path of its own",
-        cells=((PINNED, K), (UNPINNED, K)),
-        name="puts another path into a user's request to sign",
-        run=path_of_its_own,
-        both_ways=True,
-        check="the request is authenticated with keys that the gateway does not have",
-        says="no request of whoever holds",
-        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
-        covers=("substituted paths",),
-    ),
-    ServiceAttack(
-        id="first messages of its own",
-        cells=((PINNED, K), (UNPINNED, K)),
-        name="puts another client's first messages into a user's request to sign",
-        run=first_messages_of_its_own,
-        both_ways=True,
-        check="the request is authenticated with keys that the gateway does not have",
-        says="no request of whoever holds",
-        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
-        covers=("substituted first messages",),
-    ),
-    ServiceAttack(
-        id="halves sealed by a stranger",
-        cells=(("token", P), ("mpc node + token", P), ("gateway + mpc node", P)),
-        name="seals halves of its own for the user, and has them opened",
-        run=strangers_halves,
-        check="the request is authenticated with keys of the epoch",
-        says="no request of whoever holds",
-        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
-        covers=("halves sealed by a stranger",),
-    ),
-)
+entry("recovery with an issued token")(outside.recovery)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
-from typing import Any, Final
+from functools import partial, reduce
+from typing import Any
 
-from mpcsim.attacks.service import weakened_builds
 from mpcsim.attacks.service.attack_environment import (
     CURVE,
     Ask,
@@ -19,11 +18,10 @@ from mpcsim.attacks.service.attack_environment import (
     User,
     random_id,
 )
-from mpcsim.attacks.service.builds import Part, ResearchBuild
+from mpcsim.attacks.service.builds import node_part
 from mpcsim.attacks.service.cells.direct_calls import SessionShares, run_generation, run_recovery
-from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import ServiceAttack
-from mpcsim.attacks.service.table import Goal
+from mpcsim.attacks.service.entries import entry
+from mpcsim.attacks.service.findings import Finding, Refusal, refusal_of, succeed_if
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.errors import no_such_session
 from mpcsim.service.mpc_node.store import StaleUpdate, StoredShare
@@ -36,8 +34,8 @@ Asks = dict[PartyId, Ask]
 # ------------------------------------------------------------------ without the checks
 
 
-@weakened_builds.for_both_nodes
-def _obey_gateway(node: Any) -> None:
+@node_part("MPC nodes that put in force what the gateway says")
+def obey_gateway(node: Any) -> None:
     """Make a node vote for any share it has, and activate and drop shares on the gateway's word."""
     store = node.store
 
@@ -71,21 +69,21 @@ def _obey_gateway(node: Any) -> None:
     node._verbs = {**node._verbs, "vote": vote, "activate": activate, "drop": forget}
 
 
-@weakened_builds.for_both_nodes
-def _sign_any_abort(node: Any) -> None:
+@node_part("MPC nodes that sign any abort")
+def sign_any_abort(node: Any) -> None:
     def abort(grant: Any, data: bytes) -> AbortEpochReply:
         return AbortEpochReply(node._context.identity.sign(AbortEpoch.from_bytes(data).abort), None)
 
     node._verbs = {**node._verbs, "abort": abort}
 
 
-@weakened_builds.for_both_nodes
-def _skip_vote_check(node: Any) -> None:
+@node_part("MPC nodes that abort what neither has a share of")
+def skip_vote_check(node: Any) -> None:
     node._voting._voted_for = lambda body: True
 
 
-@weakened_builds.for_both_nodes
-def _abort_own_shares_only(node: Any) -> None:
+@node_part("MPC nodes that abort nothing of which they hold another user's share")
+def abort_own_shares_only(node: Any) -> None:
     store = node.store
     honest = store.abort
 
@@ -97,21 +95,6 @@ def _abort_own_shares_only(node: Any) -> None:
         return found
 
     store.abort = abort
-
-
-ON_THE_GATEWAYS_WORD: Final = Part(
-    "MPC nodes that put in force what the gateway says",
-    _obey_gateway,
-)
-ABORTS_ANYTHING: Final = Part("MPC nodes that sign any abort", _sign_any_abort)
-ABORTS_UNSEEN: Final = Part(
-    "MPC nodes that abort what neither has a share of",
-    _skip_vote_check,
-)
-MINDS_WHOSE: Final = Part(
-    "MPC nodes that abort nothing of which they hold another user's share",
-    _abort_own_shares_only,
-)
 
 
 # ------------------------------------------------------------------ what the gateway asks
@@ -141,6 +124,7 @@ def _holds_share(env: AttackEnvironment, party: PartyId, key: Strings) -> bool:
 # ------------------------------------------------------------------ another key in its place
 
 
+@entry("a generation on the side, at the MPC nodes", obey_gateway)
 def generation_on_the_side(env: AttackEnvironment) -> Finding:
     """Begin a generation at the MPC nodes before the user has a key; when it has one, ask both
     nodes to vote for the other."""
@@ -160,6 +144,7 @@ def generation_on_the_side(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("a recovery on the side, at the MPC nodes")
 def recovery_on_the_side(env: AttackEnvironment) -> Finding:
     """Get one MPC node's vote for a recovery that comes to nothing; after the user has recovered,
     try to replace the newer share by the older."""
@@ -181,6 +166,7 @@ def recovery_on_the_side(env: AttackEnvironment) -> Finding:
 # ------------------------------------------------------------------ half and half
 
 
+@entry("two recoveries, one at either node", obey_gateway)
 def two_recoveries(env: AttackEnvironment) -> Finding:
     """Settle two recoveries from one epoch, one at each MPC node, so that no two shares fit
     together."""
@@ -192,23 +178,21 @@ def two_recoveries(env: AttackEnvironment) -> Finding:
         made = run_recovery(env, record, asks)
         halves[party] = _collect_votes(asks, made, party)
         _close_sessions(asks, made)
-    said = []
-    for party, half in halves.items():
-        try:
-            asks[party]("activate", half)
-        except Refusal as refusal:
-            said.append(str(refusal))
+    refusals = [
+        refusal_of(partial(asks[party], "activate", half)) for party, half in halves.items()
+    ]
+    said = "; ".join(filter(None, refusals))
     alice = env.user()
-    try:
-        alice.sign(key)
-    except Refusal:
-        with suppress(Refusal):
-            alice.sign(alice.recover())
-            raise Refusal("; ".join(said)) from None
-        return succeed_if(True, "no two shares of the key fit together any more", "")
-    raise Refusal("; ".join(said) or "the key still signs")
+    if not refusal_of(lambda: alice.sign(key)):
+        raise Refusal(said or "the key still signs")
+    return succeed_if(
+        bool(refusal_of(lambda: alice.sign(alice.recover()))),
+        "no two shares of the key fit together any more",
+        said,
+    )
 
 
+@entry("one session for two users", abort_own_shares_only)
 def one_session_for_two(env: AttackEnvironment) -> Finding:
     """Run one generation in one user's name at one MPC node and in another's at the other, with
     both votes. Neither can ever be activated: they are to keep both users from having a key."""
@@ -221,14 +205,19 @@ def one_session_for_two(env: AttackEnvironment) -> Finding:
     for party in MPC_NODES:
         _collect_votes(asks, made, party)
     _close_sessions(asks, made)
-    try:
-        for user in (alice, bob):
-            user.sign(user.generate())
-    except Refusal as refusal:
-        return succeed_if(True, f"a user can have no key: {refusal}", "")
-    raise Refusal("both votes are aborted: each user makes a key, and signs")
+
+    def make_and_sign(user: User) -> bytes:
+        return user.sign(user.generate())
+
+    said = refusal_of(partial(make_and_sign, alice)) or refusal_of(partial(make_and_sign, bob))
+    return succeed_if(
+        bool(said),
+        f"a user can have no key: {said}",
+        "both votes are aborted: each user makes a key, and signs",
+    )
 
 
+@entry("a vote and an abort", sign_any_abort)
 def vote_and_abort(env: AttackEnvironment) -> Finding:
     """Get both a vote and an abort for one epoch, in either order: enough to settle it both
     ways."""
@@ -252,6 +241,7 @@ def vote_and_abort(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("one node's vote, twice", obey_gateway)
 def votes_of_one(env: AttackEnvironment) -> Finding:
     """Activate a record with one MPC node's vote in both places."""
     alice = env.user()
@@ -275,6 +265,7 @@ def votes_of_one(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("another epoch's abort", obey_gateway)
 def another_epochs_abort(env: AttackEnvironment) -> Finding:
     """Make a node drop a share that it has voted for, on another epoch's abort."""
     alice = env.user()
@@ -294,6 +285,7 @@ def another_epochs_abort(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("an epoch of nobody's", skip_vote_check)
 def epoch_of_nobodys(env: AttackEnvironment) -> Finding:
     """Activate, with a user's token, an epoch that its session has not made, so that the MPC nodes
     sign, and store for good, that they never vote for it."""
@@ -310,6 +302,7 @@ def epoch_of_nobodys(env: AttackEnvironment) -> Finding:
     return succeed_if(not said, "both MPC nodes keep an abort of whatever a caller names", said)
 
 
+@entry("an abort of what is yet to be made", skip_vote_check)
 def abort_without_a_vote(env: AttackEnvironment) -> Finding:
     """Ask an MPC node to abort an epoch that neither node holds, with a vote for another."""
     alice = env.user()
@@ -319,108 +312,3 @@ def abort_without_a_vote(env: AttackEnvironment) -> Finding:
     end = AbortEpoch(Abort(alice.user_id, CURVE, random_id()), vote)
     ended = AbortEpochReply.from_bytes(asks[env.me]("abort", end))
     return succeed_if(ended.signature is not None, "the abort of an epoch yet to be made", "")
-
-
-K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
-BOTH = ("gateway", "gateway, not pinned")
-AT_NODES = tuple((row, X) for row in BOTH)
-
-ENTRIES = (
-    ServiceAttack(
-        id="a generation on the side, at the MPC nodes",
-        cells=(*((row, W) for row in BOTH), *AT_NODES),
-        name="prepares a key before the user has one, and has it voted for afterwards",
-        run=generation_on_the_side,
-        check="what comes into force ends what else was prepared; a first key replaces nothing",
-        says="no such session",
-        research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
-        covers=("a generation on the side that tries to replace a key in force",),
-    ),
-    ServiceAttack(
-        id="a recovery on the side, at the MPC nodes",
-        cells=AT_NODES,
-        name="has one node's vote for a recovery, and uses it after another one",
-        run=recovery_on_the_side,
-        check="an old share goes only against both nodes' votes for one epoch",
-        says="has not signed this record",
-        each_node=True,
-        covers=("a recovery on the side that tries to replace a key in force",),
-    ),
-    ServiceAttack(
-        id="two recoveries, one at either node",
-        cells=AT_NODES,
-        name="settles another recovery at each MPC node",
-        run=two_recoveries,
-        check="an old share goes only against both nodes' votes for one epoch",
-        says="has not signed this record",
-        research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
-        covers=("two recoveries from one epoch, each settled at one node",),
-    ),
-    ServiceAttack(
-        id="one session for two users",
-        cells=AT_NODES,
-        name="passes one session off as one user's here and as another's there",
-        run=one_session_for_two,
-        check=(
-            "a node signs the abort of whatever the other has voted for, unless it has voted, too"
-        ),
-        says="both votes are aborted",
-        research=lambda: ResearchBuild(MINDS_WHOSE),
-        each_node=True,
-        covers=("a vote and an abort for one epoch",),
-    ),
-    ServiceAttack(
-        id="a vote and an abort",
-        cells=AT_NODES,
-        name="gets both from one MPC node for one epoch",
-        run=vote_and_abort,
-        check=(
-            "a node signs for an epoch a vote or an abort, never both, and forgets what it aborts"
-        ),
-        says="no such session",
-        research=lambda: ResearchBuild(ABORTS_ANYTHING),
-        each_node=True,
-        covers=("a vote and an abort for one epoch",),
-    ),
-    ServiceAttack(
-        id="one node's vote, twice",
-        cells=AT_NODES,
-        name="has a share replaced with one MPC node's vote in both places",
-        run=votes_of_one,
-        check="both signatures are checked under both identities",
-        says="has not signed this record",
-        research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
-        each_node=True,
-        covers=("substituted records: signed by one node only",),
-    ),
-    ServiceAttack(
-        id="another epoch's abort",
-        cells=AT_NODES,
-        name="has a share with a vote dropped by an abort of something else",
-        run=another_epochs_abort,
-        check="the abort names its epoch, and is signed",
-        says="has not signed this abort",
-        research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
-        each_node=True,
-        covers=("a vote and an abort for one epoch",),
-    ),
-    ServiceAttack(
-        id="an epoch of nobody's",
-        cells=(("token", X),),
-        name="asks to put an epoch in force that nobody has made",
-        run=epoch_of_nobodys,
-        check="a node signs no abort of what neither holds a share of: callers fill no store",
-        says="keeps no abort of it",
-        research=lambda: ResearchBuild(ABORTS_UNSEEN),
-    ),
-    ServiceAttack(
-        id="an abort of what is yet to be made",
-        cells=(*AT_NODES, ("mpc node", X)),
-        name="has an MPC node abort an epoch, with the other's vote for something else",
-        run=abort_without_a_vote,
-        check="the vote that is shown is for that epoch",
-        says="neither node has such a share",
-        research=lambda: ResearchBuild(ABORTS_UNSEEN),
-        each_node=True,
-    ),
-)

@@ -20,7 +20,6 @@ from mpcsim.attacks.service.attack_environment import (
     matching_guess,
     verifies,
 )
-from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells.direct_calls import (
     access_with,
     client_share,
@@ -30,10 +29,9 @@ from mpcsim.attacks.service.cells.direct_calls import (
     vault_key,
 )
 from mpcsim.attacks.service.cells.outside import count_accepted
-from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
+from mpcsim.attacks.service.entries import entry
+from mpcsim.attacks.service.findings import Finding, Refusal, refusal_of, succeed_if
 from mpcsim.attacks.service.hostile import Call, RecordedRequest
-from mpcsim.attacks.service.model import ServiceAttack
-from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.groups.curves import curve
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import MpcError
@@ -70,6 +68,7 @@ LOOK_UPS = ("user", "keys", "wallet", "token?id={key_id}")
 # ------------------------------------------------------------------ alone
 
 
+@entry("the client's side of a recovery", weakened_builds.forward_tokens)
 def client_side(env: AttackEnvironment) -> Finding:
     """Play the client's side of a recovery at the gateway, with credentials that the node has
     seen."""
@@ -86,6 +85,7 @@ def client_side(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("replays everywhere", weakened_builds.accept_any_grant)
 def replay_everywhere(env: AttackEnvironment) -> Finding:
     """Replay every credential that the node has seen at gateway and other MPC node, at every verb.
 
@@ -134,6 +134,7 @@ class _Raw(wire.Body):
         return self._data
 
 
+@entry("a vote for a key of its own")
 def vote_of_its_own(env: AttackEnvironment) -> Finding:
     """Vote for a record with a public key of the node's own, in place of the key that all three
     made."""
@@ -157,10 +158,11 @@ def vote_of_its_own(env: AttackEnvironment) -> Finding:
     return succeed_if(key["public_key"] == f"0x{mine.hex()}", "the user adopts the node's key", "")
 
 
+@entry("a stranger's word", weakened_builds.introduce_once)
 def a_strangers_word(env: AttackEnvironment) -> Finding:
     """Claim another identity once, as the gateway starts; then tell the truth."""
     hostile, alice = env.corrupt_node(), env.user()
-    key = alice.generate()
+    alice.generate()
     true, other = env.node(env.me).hello(), Identity.generate(SystemRng())
     signature = other.sign(SealKeyStatement(env.me, true.seal_key, true.seal_number))
     forged = replace(true, identity=other.public, signature=signature)
@@ -168,14 +170,15 @@ def a_strangers_word(env: AttackEnvironment) -> Finding:
     env.restart_gateway()
     hostile.hello = lambda: true  # type: ignore[method-assign]
     env.service.wait(SETTLING_MS)
-    try:
-        key = alice.recover()
-    except Refusal as refusal:
-        return succeed_if(True, f"no key is made any more: {refusal}", "")
-    alice.sign(key)
-    raise Refusal("a stranger is refused, and forgotten: the key is recovered, and signs")
+    said = refusal_of(lambda: alice.sign(alice.recover()))
+    return succeed_if(
+        bool(said),
+        f"no key is made any more: {said}",
+        "a stranger is refused, and forgotten: the key is recovered, and signs",
+    )
 
 
+@entry("half of the vault")
 def half_of_the_vault(env: AttackEnvironment) -> Finding:
     """Try passwords on the node's own half of a store."""
     _, _, key = corrupt_node_after_use(env)
@@ -188,6 +191,7 @@ def half_of_the_vault(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("holdings that cannot be", weakened_builds.trust_holdings_at_start)
 def holdings_that_cannot_be(env: AttackEnvironment) -> Finding:
     """Report impossible or unreadable holdings at the gateway's start; the user signs with the
     other node."""
@@ -210,6 +214,7 @@ def holdings_that_cannot_be(env: AttackEnvironment) -> Finding:
     raise Refusal("the gateway starts, and the user signs with the other MPC node")
 
 
+@entry("a vote after the abort", weakened_builds.believe_other_nodes_votes)
 def late_vote(env: AttackEnvironment) -> Finding:
     """Sign the abort of a recovery, on which the other node drops its new share; vote for it
     afterwards, and show both votes. Then behave."""
@@ -238,22 +243,20 @@ def late_vote(env: AttackEnvironment) -> Finding:
     held = HeldShare(both.record.epoch, both.record.public_key, both.record.number, both)
     del hostile.answer
     hostile.lies = {"standing": ActivationState(held, None).to_bytes(), "activate": b""}
-    said = ""
-    try:
-        alice.recover()
-    except Refusal as refusal:
-        said = str(refusal)
+    said = refusal_of(alice.recover)
     hostile.lies = {}
-    try:
-        alice.sign(key, signer=env.other)
-    except Refusal as refusal:
-        return succeed_if(True, f"the key is of no use any more: {refusal}", "")
-    raise Refusal(f"{said}; the key signs, once the node behaves")
+    of_no_use = refusal_of(lambda: alice.sign(key, signer=env.other))
+    return succeed_if(
+        bool(of_no_use),
+        f"the key is of no use any more: {of_no_use}",
+        f"{said}; the key signs, once the node behaves",
+    )
 
 
 # ------------------------------------------------------------------ with the database
 
 
+@entry("the other half of the vault", weakened_builds.accept_any_grant)
 def open_with_replay(env: AttackEnvironment) -> Finding:
     """Open the other half of stolen strings with credentials that the node has seen, for the
     key."""
@@ -264,6 +267,7 @@ def open_with_replay(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("the other half, with a forwarded token", weakened_builds.forward_tokens)
 def passwords_with_replay(env: AttackEnvironment) -> Finding:
     """Open the other half of stolen strings with credentials that the node has seen, for the
     password."""
@@ -272,6 +276,7 @@ def passwords_with_replay(env: AttackEnvironment) -> Finding:
     return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
 
 
+@entry("the whole vault, with policy signer")
 def whole_vault(env: AttackEnvironment) -> Finding:
     """Open the stolen store alone, which policy ``signer`` seals to one node, and combine the
     client's share with the node's own."""
@@ -285,6 +290,7 @@ def whole_vault(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("the password, with policy signer")
 def password_of_whole(env: AttackEnvironment) -> Finding:
     """Open the stolen store alone, with policy ``signer``, and try passwords on its secret."""
     _, key = env.user_with_key()
@@ -293,6 +299,7 @@ def password_of_whole(env: AttackEnvironment) -> Finding:
     return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
 
 
+@entry("a key that only the other MPC node has suspended", weakened_builds.skip_attestation_check)
 def suspended_elsewhere(env: AttackEnvironment) -> Finding:
     """Sign with a key that only the other node has suspended: with policy ``signer`` this node
     opens the vault alone, and the gateway has forgotten the suspension."""
@@ -302,6 +309,7 @@ def suspended_elsewhere(env: AttackEnvironment) -> Finding:
     return check_forgery(CURVE, key["public_key"], signature, "with a key that is suspended")
 
 
+@entry("another child key")
 def another_child(env: AttackEnvironment) -> Finding:
     """Sign with the key itself when asked to sign with a child key."""
     alice, key = env.user_with_key("secp256k1")
@@ -316,6 +324,9 @@ def another_child(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry(
+    "a share that is not retired", weakened_builds.accept_any_grant, weakened_builds.open_any_epoch
+)
 def never_retiring(env: AttackEnvironment) -> Finding:
     """Keep the node's old share after a recovery; with the old strings out of a database backup,
     the client's old share would make the key."""
@@ -331,6 +342,7 @@ def never_retiring(env: AttackEnvironment) -> Finding:
 # ------------------------------------------------------------------ with a token
 
 
+@entry("inside the user's recovery")
 def inside_a_recovery(env: AttackEnvironment) -> Finding:
     """Read a recovery's session id at the MPC node, and speak for the client before the client
     does."""
@@ -368,6 +380,7 @@ def inside_a_recovery(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("recovery with a token")
 def recovery_with_token(env: AttackEnvironment) -> Finding:
     """Run a recovery with the thief as client and the node as itself; never activate it."""
     alice, key = env.user_with_key()
@@ -383,6 +396,7 @@ def recovery_with_token(env: AttackEnvironment) -> Finding:
 # ------------------------------------------------------------------ both
 
 
+@entry("two of three")
 def two_of_three(env: AttackEnvironment) -> Finding:
     """Combine both MPC nodes' shares."""
     _, key = env.user_with_key()
@@ -390,6 +404,7 @@ def two_of_three(env: AttackEnvironment) -> Finding:
     return check_key_recovery(shares, key["public_key"], "both MPC nodes' shares")
 
 
+@entry("both halves")
 def halves_without_strings(env: AttackEnvironment) -> Finding:
     """Open both halves at both MPC nodes; there is no salt to try passwords with."""
     nodes = [env.corrupt_node(party) for party in MPC_NODES]
@@ -400,192 +415,3 @@ def halves_without_strings(env: AttackEnvironment) -> Finding:
     return succeed_if(
         any(salt in data for data in passed), "the salt passes", "the salt never leaves the node"
     )
-
-
-K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
-NODE, WITH_DATABASE = "mpc node", "mpc node + database"
-WITH_WHOLE = "mpc node + database, signer"
-
-ENTRIES = (
-    ServiceAttack(
-        id="the whole vault, with policy signer",
-        cells=((WITH_WHOLE, K),),
-        name="opens the stolen strings alone, and puts two shares together",
-        run=whole_vault,
-        policy="signer",
-        each_node=True,
-    ),
-    ServiceAttack(
-        id="the password, with policy signer",
-        cells=((WITH_WHOLE, P),),
-        name="opens the stolen strings alone, and tries passwords",
-        run=password_of_whole,
-        policy="signer",
-        each_node=True,
-    ),
-    ServiceAttack(
-        id="a key that only the other MPC node has suspended",
-        cells=(("gateway", X),),
-        name="forgets a suspension that one MPC node knows of, and has the other open the vault",
-        run=suspended_elsewhere,
-        check="whoever opens a vault alone demands the other's list of suspended keys",
-        says="this key is suspended at the",
-        research=lambda: ResearchBuild(weakened_builds.ATTESTED_UNSEEN),
-        policy="signer",
-        each_node=True,
-        both_ways=True,
-    ),
-    ServiceAttack(
-        id="another child key",
-        cells=((NODE, K), (WITH_DATABASE, K)),
-        name="signs with another key than that at the path",
-        run=another_child,
-        check="path and key are compared before anything depends on them",
-        says="parties disagree on what the session is about",
-        each_node=True,
-        both_ways=True,
-        covers=("substituted paths",),
-    ),
-    ServiceAttack(
-        id="the client's side of a recovery",
-        cells=((NODE, K), (WITH_DATABASE, K)),
-        name="plays the client in a recovery, with what the gateway has shown it",
-        run=client_side,
-        check="what an MPC node is shown is of no use at the gateway",
-        says="JWT_INVALID",
-        research=lambda: ResearchBuild(weakened_builds.FORWARDED_TOKENS),
-        each_node=True,
-        covers=("the client's side of a recovery by an MPC node",),
-    ),
-    ServiceAttack(
-        id="replays everywhere",
-        cells=((NODE, K), (WITH_DATABASE, K)),
-        name="replays what it has been shown at every other recipient and verb",
-        run=replay_everywhere,
-        check="a grant is good at one MPC node, once, for one thing",
-        says="the grant is not the gateway's",
-        research=lambda: ResearchBuild(weakened_builds.ANY_GRANT),
-        each_node=True,
-        covers=("token replay at every other recipient and verb",),
-    ),
-    ServiceAttack(
-        id="a vote for a key of its own",
-        cells=((NODE, W), (WITH_DATABASE, W)),
-        name="votes for a record with another public key than was made",
-        run=vote_of_its_own,
-        check="both MPC nodes vote for the same record, or none is in force",
-        says="do not vote for the same record",
-        each_node=True,
-        covers=("substituted records: signed by one node only",),
-    ),
-    ServiceAttack(
-        id="a stranger's word",
-        cells=((NODE, X), (WITH_DATABASE, X)),
-        name="says once, as the gateway starts, that it is somebody else",
-        run=a_strangers_word,
-        check="an identity is pinned, and what else an MPC node says of itself is asked again",
-        says="a stranger is refused, and forgotten",
-        research=lambda: ResearchBuild(weakened_builds.INTRODUCES_ONCE),
-        each_node=True,
-        covers=("an MPC node that says once that it is another",),
-    ),
-    ServiceAttack(
-        id="holdings that cannot be",
-        cells=((NODE, X),),
-        name="says at the gateway's start what cannot be",
-        run=holdings_that_cannot_be,
-        check="what a node cannot have said is that node's failure, and nobody else's",
-        says="the gateway starts",
-        research=lambda: ResearchBuild(weakened_builds.TRUSTING_START),
-        each_node=True,
-    ),
-    ServiceAttack(
-        id="a vote after the abort",
-        cells=((NODE, X), (WITH_DATABASE, X)),
-        name=(
-            "signs the abort of an epoch, votes for it when the other has dropped it, shows both"
-        ),
-        run=late_vote,
-        check="what both have voted for is in force when both say so themselves",
-        says="the key signs, once the node behaves",
-        research=lambda: ResearchBuild(weakened_builds.HEARSAY),
-        each_node=True,
-        covers=("a vote and an abort for one epoch",),
-    ),
-    ServiceAttack(
-        id="half of the vault",
-        cells=((NODE, P), (WITH_DATABASE, P), ("mpc node + token", P)),
-        name="tries passwords on its half",
-        run=half_of_the_vault,
-        check="the halves are one-time pads of each other",
-        says="one half is random",
-        each_node=True,
-        covers=("a database thief with one seal key", "guessing passwords from each position"),
-    ),
-    ServiceAttack(
-        id="the other half of the vault",
-        cells=((WITH_DATABASE, K),),
-        name="opens its half of the stolen strings, and has the other opened",
-        run=open_with_replay,
-        check="a grant is good at one MPC node",
-        says="the grant is not the gateway's",
-        research=lambda: ResearchBuild(weakened_builds.ANY_GRANT),
-        each_node=True,
-        covers=("a database thief with one seal key",),
-    ),
-    ServiceAttack(
-        id="the other half, with a forwarded token",
-        cells=((WITH_DATABASE, K), (WITH_DATABASE, P)),
-        name="the same, then tries passwords on it",
-        run=passwords_with_replay,
-        check="a grant is good at one MPC node; a caller's token stops at the gateway",
-        says="the grant is not the gateway's",
-        research=lambda: ResearchBuild(weakened_builds.FORWARDED_TOKENS),
-        each_node=True,
-        covers=("guessing passwords from each position",),
-    ),
-    ServiceAttack(
-        id="a share that is not retired",
-        cells=((WITH_DATABASE, K),),
-        name="keeps its old share, and has the other half of the old strings opened",
-        run=never_retiring,
-        check="a grant is good at one MPC node; and a half opens for the epoch in force alone",
-        says="the grant is not the gateway's",
-        research=lambda: ResearchBuild(weakened_builds.ANY_GRANT, weakened_builds.ANY_EPOCH_OPENS),
-        each_node=True,
-        covers=("an MPC node that never retires",),
-    ),
-    ServiceAttack(
-        id="inside the user's recovery",
-        cells=(("mpc node + token", K), ("token", K)),
-        name="speaks for the client in a recovery that the user has begun",
-        run=inside_a_recovery,
-        check="a session belongs to whoever opened it: its id is the key that later calls are "
-        "signed with",
-        says="no such session",
-        each_node=True,
-    ),
-    ServiceAttack(
-        id="recovery with a token",
-        cells=(("mpc node + token", K), ("gateway + mpc node", K)),
-        name="client's and MPC node's side of a recovery, which is never activated",
-        run=recovery_with_token,
-        each_node=True,
-        covers=("the client's side of a recovery, not activated, with an MPC node",),
-    ),
-    ServiceAttack(
-        id="two of three",
-        cells=(("mpc nodes", K), ("mpc nodes", W)),
-        name="put their shares together",
-        run=two_of_three,
-    ),
-    ServiceAttack(
-        id="both halves",
-        cells=(("mpc nodes", P),),
-        name="open every half they are sent",
-        run=halves_without_strings,
-        check="the salt is in the database alone",
-        says="the salt never leaves the node",
-        covers=("guessing passwords from each position",),
-    ),
-)

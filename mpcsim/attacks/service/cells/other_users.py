@@ -19,11 +19,9 @@ from mpcsim.attacks.service.attack_environment import (
     User,
     random_id,
 )
-from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells.outside import count_accepted
+from mpcsim.attacks.service.entries import entry
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import ServiceAttack
-from mpcsim.attacks.service.table import Goal
 from mpcsim.service.rpc import wire
 
 NAME: Final = "the-name-of-a-call"
@@ -32,6 +30,7 @@ LOGIN: Final = "/auth/auth-service/v3/login"
 SMART_ACCOUNT: Final = f"/core/evm/v2/erc4337/0x{'11' * 20}/nonce"
 
 
+@entry("requests without credentials", weakened_builds.accept_no_token)
 def requests_without_credentials(env: AttackEnvironment) -> Finding:
     """Request everything of node and gateway, without a token and with made-up ones."""
     alice, key = env.user_with_key()
@@ -69,6 +68,7 @@ def _unsigned(user: User) -> str:
     return f"{header}.{payload}."
 
 
+@entry("another user's key")
 def another_users_key(env: AttackEnvironment) -> Finding:
     """Use another user's strings with one's own token."""
     alice, mallory = env.user(), env.user("mallory")
@@ -93,6 +93,7 @@ def another_users_key(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("another user's name of a call")
 def another_users_name(env: AttackEnvironment) -> Finding:
     """Generate a key under the Idempotency-Key that another user uses afterwards."""
     alice, mallory = env.user(), env.user("mallory")
@@ -117,35 +118,3 @@ def _generate(user: User, name: str) -> Strings:
         raise Refusal(f"the node: {answer.status_code} {answer.text}")
     made: dict[str, Any] = answer.json()
     return made
-
-
-K, W, P, D = Goal.K, Goal.W, Goal.P, Goal.D
-OTHERS: Final = "token, others"
-
-ENTRIES = (
-    ServiceAttack(
-        id="requests without credentials",
-        cells=(("stranger", K), ("stranger", W), ("stranger", P), ("stranger", D)),
-        name="asks node and gateway for everything, without a credential and with made-up ones",
-        run=requests_without_credentials,
-        check="node and gateway ask for a token, sign-up and login for the API key and its secret",
-        says="without a credential",
-        research=lambda: ResearchBuild(weakened_builds.NO_TOKENS),
-    ),
-    ServiceAttack(
-        id="another user's key",
-        cells=((OTHERS, K), (OTHERS, P)),
-        name="asks with its own token for what another user's strings are good for",
-        run=another_users_key,
-        check="a key is its user's alone",
-        says="no such key",
-    ),
-    ServiceAttack(
-        id="another user's name of a call",
-        cells=((OTHERS, W), (OTHERS, D)),
-        name="uses an Idempotency-Key before the user does",
-        run=another_users_name,
-        check="names of calls are each user's own",
-        says="its user's own",
-    ),
-)

@@ -19,10 +19,8 @@ from mpcsim.attacks.service.attack_environment import (
     matching_guess,
     random_id,
 )
-from mpcsim.attacks.service.builds import ResearchBuild
-from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import ServiceAttack
-from mpcsim.attacks.service.table import Goal
+from mpcsim.attacks.service.entries import entry
+from mpcsim.attacks.service.findings import Finding, Refusal, refusal_of, succeed_if
 from mpcsim.ids import MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.channel import unseal
 from mpcsim.protocols.engine.envelope import Envelope
@@ -36,17 +34,13 @@ SESSIONS_WITHOUT_SHARE: Final = 16
 
 def count_accepted(tries: Iterable[Callable[[], object]]) -> int:
     """Return how many attempts are not refused."""
-    accepted = 0
-    for attempt in tries:
-        with suppress(Refusal):
-            attempt()
-            accepted += 1
-    return accepted
+    return sum(not refusal_of(attempt) for attempt in tries)
 
 
 # ------------------------------------------------------------------ the network
 
 
+@entry("recorded token", weakened_builds.never_expire_tokens)
 def token_recorded(env: AttackEnvironment) -> Finding:
     """Read a token out of recorded traffic, once it is old, and recover the key with it."""
     proxy, alice = env.intercept_gateway(), env.user()
@@ -60,6 +54,7 @@ def token_recorded(env: AttackEnvironment) -> Finding:
     return check_forgery(CURVE, key["public_key"], signature, "with a recorded token")
 
 
+@entry("lost activation")
 def cut_at_activation(env: AttackEnvironment) -> Finding:
     """Drop the answer to the activation, so that the user does not know its key."""
     proxy, alice = env.intercept_gateway(), env.user()
@@ -84,6 +79,7 @@ def cut_at_activation(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("recorded password")
 def password_recorded(env: AttackEnvironment) -> Finding:
     """Search all recorded traffic for something to try passwords on."""
     proxy, alice = env.intercept_gateway(), env.user()
@@ -111,6 +107,7 @@ def password_recorded(env: AttackEnvironment) -> Finding:
 # ------------------------------------------------------------------ the caller's database
 
 
+@entry("strings without a token", weakened_builds.accept_no_token)
 def strings_without_token(env: AttackEnvironment) -> Finding:
     """Ask for both stolen strings to be opened, without a token."""
     _, key = env.user_with_key()
@@ -118,6 +115,7 @@ def strings_without_token(env: AttackEnvironment) -> Finding:
     return check_forgery(CURVE, key["public_key"], signature, "with both strings and no token")
 
 
+@entry("strings without the pepper", weakened_builds.use_known_pepper)
 def strings_without_pepper(env: AttackEnvironment) -> Finding:
     """Try passwords on both stolen strings, with every part of them as pepper."""
     _, key = env.user_with_key()
@@ -135,6 +133,7 @@ def strings_without_pepper(env: AttackEnvironment) -> Finding:
 # ------------------------------------------------------------------ a user's token
 
 
+@entry("recovery by a token thief")
 def recovery(env: AttackEnvironment) -> Finding:
     """Recover the key under a password of the thief's own."""
     alice, key = env.user_with_key()
@@ -142,11 +141,8 @@ def recovery(env: AttackEnvironment) -> Finding:
     new = stolen.recover(password="mine now")
     signature = stolen.sign(new, WANTED.hex())
     found = check_forgery(CURVE, key["public_key"], signature, "by an activated recovery")
-    try:
-        alice.sign(key)
-    except Refusal as refusal:
-        said = str(refusal)
-    else:
+    said = refusal_of(lambda: alice.sign(key))
+    if not said:
         raise Refusal("the user's share still signs: the recovery does not show")
     if not all("recovered" in env.events(party) for party in MPC_NODES):
         raise Refusal("the recovery is not in both MPC nodes' logs")
@@ -154,6 +150,7 @@ def recovery(env: AttackEnvironment) -> Finding:
     return Finding(found.verdict, f"{shown} ({said})")
 
 
+@entry("silent recovery by a token thief", weakened_builds.sign_with_any_share)
 def silent_recovery(env: AttackEnvironment) -> Finding:
     """Play the client's side of a recovery without activation, so that the user notices nothing."""
     alice, key = env.user_with_key()
@@ -163,6 +160,7 @@ def silent_recovery(env: AttackEnvironment) -> Finding:
     return check_forgery(CURVE, key["public_key"], signature, "by a recovery that is not in force")
 
 
+@entry("first key")
 def first_key(env: AttackEnvironment) -> Finding:
     """Generate the user's first key on a curve."""
     alice = env.user()
@@ -173,6 +171,7 @@ def first_key(env: AttackEnvironment) -> Finding:
     return check_forgery(CURVE, adopted, signature, "the user adopts the thief's key")
 
 
+@entry("second key")
 def second_key(env: AttackEnvironment) -> Finding:
     """Generate another key where the user has one."""
     alice, key = env.user_with_key()
@@ -184,6 +183,7 @@ def second_key(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("generation on the side")
 def generation_on_the_side(env: AttackEnvironment) -> Finding:
     """Begin a generation before the user has a key, and activate it when it has one."""
     alice = env.user()
@@ -199,6 +199,7 @@ def generation_on_the_side(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("signing as the user")
 def open_with_token(env: AttackEnvironment) -> Finding:
     """Sign as the user, with both strings and a token."""
     alice, key = env.user_with_key()
@@ -208,6 +209,7 @@ def open_with_token(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("sessions of whoever cannot open the share")
 def store_without_share(env: AttackEnvironment) -> Finding:
     """Begin to sign with secret store and token, but without the encrypted share, again and again,
     and search the MPC node's answers for the rest of a signature."""
@@ -231,6 +233,7 @@ def store_without_share(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("password of an opened vault")
 def password_of_vault(env: AttackEnvironment) -> Finding:
     """Open the vault with both strings and a token, then try passwords without asking anyone."""
     alice, key = env.user_with_key()
@@ -239,6 +242,7 @@ def password_of_vault(env: AttackEnvironment) -> Finding:
     return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
 
 
+@entry("a key token", weakened_builds.accept_key_tokens)
 def key_token(env: AttackEnvironment) -> Finding:
     """Try a key token wherever an access token is accepted."""
     alice, key = env.user_with_key()
@@ -266,6 +270,7 @@ def key_token(env: AttackEnvironment) -> Finding:
     return check_forgery(CURVE, key["public_key"], signature, how)
 
 
+@entry("another user's strings")
 def another_users_strings(env: AttackEnvironment) -> Finding:
     """Replace the strings in the database by those of the thief's own key."""
     alice, mallory = env.user(), env.user("mallory")
@@ -277,140 +282,3 @@ def another_users_strings(env: AttackEnvironment) -> Finding:
             return succeed_if(seen == other["public_key"], "the user adopts the thief's key", "")
     alice.public_key(other)
     raise Refusal("the user's key is still the user's")
-
-
-K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
-AS_TOKENS: Final = ("token", "database + token", "store + token")
-"""Rows of attackers that have a token, and nothing of the service."""
-
-ENTRIES = (
-    ServiceAttack(
-        id="recorded token",
-        cells=(("network", K),),
-        name="records everything, and recovers the key with a token it finds there two hours later",
-        run=token_recorded,
-        check="tokens expire",
-        says="JWT_EXPIRED",
-        research=lambda: ResearchBuild(weakened_builds.EVERLASTING_TOKENS),
-    ),
-    ServiceAttack(
-        id="lost activation",
-        cells=(("network", W),),
-        name="cuts the connection at the worst moment of a key generation",
-        run=cut_at_activation,
-        check="a key is in force only with both MPC nodes' votes",
-        says="the key that both MPC nodes hold",
-    ),
-    ServiceAttack(
-        id="recorded password",
-        cells=(("network", P), ("gateway", P), ("gateway, not pinned", P)),
-        name="searches everything that passes between the sites for something to try passwords on",
-        run=password_recorded,
-        check="salt and confirmation never leave the node; halves are random",
-        says="in nothing that passes",
-        covers=("guessing passwords from each position",),
-    ),
-    ServiceAttack(
-        id="strings without a token",
-        cells=(("database", K),),
-        name="asks for the stolen strings to be opened",
-        run=strings_without_token,
-        check="node and gateway ask for a token",
-        says="JWT_MISSING",
-        research=lambda: ResearchBuild(weakened_builds.NO_TOKENS),
-    ),
-    ServiceAttack(
-        id="strings without the pepper",
-        cells=(("database", P),),
-        name="tries passwords on the strings",
-        run=strings_without_pepper,
-        check="the key derivation takes a pepper, which is sealed to both MPC nodes",
-        says="lacks the pepper",
-        research=lambda: ResearchBuild(weakened_builds.NO_PEPPER),
-        covers=("guessing passwords from each position",),
-    ),
-    ServiceAttack(
-        id="recovery by a token thief",
-        cells=(("token", K), ("database + token", K), ("store + token", K)),
-        name="recovers the key under a password of its own",
-        run=recovery,
-        covers=("the client's side of a recovery, activated, by a token thief",),
-    ),
-    ServiceAttack(
-        id="silent recovery by a token thief",
-        cells=(("token", K),),
-        name="plays the client's side of a recovery and signs with its share, without activation",
-        run=silent_recovery,
-        check="only shares in force sign",
-        says="no such key",
-        research=lambda: ResearchBuild(weakened_builds.ANY_SHARE_SIGNS),
-        covers=("the client's side of a recovery, not activated, by a token thief",),
-    ),
-    ServiceAttack(
-        id="first key",
-        cells=tuple((row, W) for row in weakened_builds.WITH_TOKENS),
-        name="generates the user's first key",
-        run=first_key,
-    ),
-    ServiceAttack(
-        id="second key",
-        cells=tuple((row, W) for row in (*AS_TOKENS, "mpc node + token")),
-        name="generates a key where there is one",
-        run=second_key,
-        check="one key for a user and curve",
-        says="key already exists",
-    ),
-    ServiceAttack(
-        id="generation on the side",
-        cells=tuple((row, W) for row in AS_TOKENS),
-        name="begins a generation before the user does, and activates it afterwards",
-        run=generation_on_the_side,
-        check="a session that is off cannot be activated",
-        says="no such session",
-        covers=("a generation on the side that tries to replace a key in force",),
-    ),
-    ServiceAttack(
-        id="a key token",
-        cells=(("token", K),),
-        name=(
-            "tries a key token at every place where an access token is taken, and recovers the key"
-        ),
-        run=key_token,
-        check="a key token is taken at the gateway's MPC verbs alone, for its key",
-        says="no such key",
-        research=lambda: ResearchBuild(weakened_builds.KEY_TOKENS_ARE_ACCESS),
-        covers=("key tokens at every other recipient and verb",),
-    ),
-    ServiceAttack(
-        id="another user's strings",
-        cells=tuple(
-            (row, W) for row in ("database", "mpc node + database", "mpc node + database, signer")
-        ),
-        name="replaces the strings by those of a key of its own",
-        run=another_users_strings,
-        check="a key is its user's alone",
-        says="no such key",
-    ),
-    ServiceAttack(
-        id="signing as the user",
-        cells=(("database + token", K),),
-        name="signs with the stolen strings",
-        run=open_with_token,
-    ),
-    ServiceAttack(
-        id="sessions of whoever cannot open the share",
-        cells=(("store + token", K),),
-        name="begins to sign its own message, without the share, and reads what comes back",
-        run=store_without_share,
-        check="answers are sealed with the pair's secret; a signature takes the client's part",
-        says="sealed with what only the two shares give",
-        covers=("callers who open sessions without being able to open the vault",),
-    ),
-    ServiceAttack(
-        id="password of an opened vault",
-        cells=(("database + token", P), ("store + token", P)),
-        name="opens the vault, and tries passwords on what was in it",
-        run=password_of_vault,
-        covers=("guessing passwords from each position",),
-    ),
-)

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import copy
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import Any
 
-from mpcsim.attacks.harness import solve_linear
+from mpcsim.attacks.harness import can_recover_key
 from mpcsim.attacks.service import weakened_builds
 from mpcsim.attacks.service.attack_environment import (
     HONEST,
@@ -22,11 +21,9 @@ from mpcsim.attacks.service.attack_environment import (
     Strings,
     User,
 )
-from mpcsim.attacks.service.builds import ResearchBuild
+from mpcsim.attacks.service.entries import entry
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import HostileNode
-from mpcsim.attacks.service.model import ServiceAttack
-from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.ids import CLIENT, ROLES
 from mpcsim.protocols import presigned
@@ -38,8 +35,6 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.vault import SealedPresignature
 from node.models import StoredShare
 from node.process.timing import Timing
-
-K = Goal.K
 
 
 @dataclass
@@ -79,7 +74,7 @@ class Collector:
         return made
 
     def key_from(self, public_key: str, signatures: list[bytes]) -> Finding:
-        """s (k + delta) = m + r x, twice, up to the sign of s.
+        """Return that s (k + delta) = m + r x, twice, gives the key.
 
         Raises:
             Refusal: there are no two signatures with one presignature; the other MPC node's words.
@@ -88,7 +83,7 @@ class Collector:
             wire.Presigned.from_bytes(a.body) for a in self.node.requests if a.verb == "presigned"
         ]
         (share,) = self.env.shares(self.env.me).values()
-        rows = []
+        given = []
         for body, signature in zip(used, signatures, strict=False):
             part = replace(self.parts[body.using.presignature], use=Use())
             hashed, rho = body.using.message_hash, body.using.rho
@@ -96,15 +91,10 @@ class Collector:
             delta = steps.shift(agreed.request(), {self.env.me: part.rho_i})
             numbers = (signature[32:64], signature[:32], hashed)
             s, r, m = (SECP256K1.scalar(int.from_bytes(part, "big")) for part in numbers)
-            rows.append((s, r, delta, m))
-        for signs in product((1, -1), repeat=len(rows)) if len(rows) == 2 else ():
-            signed = [
-                (SECP256K1.scalar(sign) * s, *row)
-                for sign, (s, *row) in zip(signs, rows, strict=True)
-            ]
-            x = solve_linear([[s, -r, m - s * delta] for s, r, delta, m in signed])[1]
-            if "0x" + SECP256K1.base(x).encode().hex() == public_key:
-                return succeed_if(True, "the key from two signatures with one presignature", "")
+            given.append((s, r, delta, m))
+        Y = SECP256K1.decode_point(bytes.fromhex(public_key.removeprefix("0x")))
+        if len(given) == 2 and can_recover_key(Y, given):
+            return succeed_if(True, "the key from two signatures with one presignature", "")
         reason = (
             f"the {ROLES[self.env.other]}: {self.refusals[-1]}"
             if self.refusals
@@ -142,6 +132,7 @@ def sign(user: User, key: Strings, presignatures: list[str], message: str) -> by
 # ------------------------------------------------------------------ variants
 
 
+@entry("a presignature used twice", weakened_builds.skip_allowances)
 def use_twice_after_database_restore(env: AttackEnvironment) -> Finding:
     """Make the caller restore its database, and sign something else."""
     alice, key, collector, made = set_up_presignatures(env)
@@ -149,6 +140,7 @@ def use_twice_after_database_restore(env: AttackEnvironment) -> Finding:
     return collector.key_from(key["public_key"], signatures)
 
 
+@entry("a presignature used twice, by a retry", weakened_builds.skip_allowances)
 def use_twice_by_retry(env: AttackEnvironment) -> Finding:
     """Cut the connection, so that the caller asks once more; the attacker sees both answers."""
     alice, key, collector, made = set_up_presignatures(env)
@@ -156,6 +148,7 @@ def use_twice_by_retry(env: AttackEnvironment) -> Finding:
     return collector.key_from(key["public_key"], signatures)
 
 
+@entry("a presignature used twice, at once", weakened_builds.skip_allowances)
 def use_twice_at_replicas(env: AttackEnvironment) -> Finding:
     """Give two replicas of the REST node the same presignature at once."""
     alice, key, collector, made = set_up_presignatures(env)
@@ -182,6 +175,7 @@ def use_twice_at_replicas(env: AttackEnvironment) -> Finding:
     return collector.key_from(key["public_key"], env.run(race()))
 
 
+@entry("a presignature used twice, after a restore", weakened_builds.keep_boot_at_restart)
 def use_twice_after_node_restore(env: AttackEnvironment) -> Finding:
     """Restore the other MPC node, and the caller's database, from before the presignature was
     used."""
@@ -195,6 +189,7 @@ def use_twice_after_node_restore(env: AttackEnvironment) -> Finding:
     return collector.key_from(key["public_key"], signatures)
 
 
+@entry("a presignature under another one's header", weakened_builds.accept_any_header)
 def use_under_another_header(env: AttackEnvironment) -> Finding:
     """Insert a used presignature under the header of one that the other MPC node still allows."""
     alice, key, collector, made = set_up_presignatures(env, 2)
@@ -204,62 +199,3 @@ def use_under_another_header(env: AttackEnvironment) -> Finding:
     forged = replace(used, header=header).to_text()
     signatures.append(sign(alice, key, [forged], WANTED.hex()))
     return collector.key_from(key["public_key"], signatures)
-
-
-ENTRIES = (
-    ServiceAttack(
-        id="a presignature used twice",
-        cells=(("mpc node + database", K),),
-        name="consumes nothing, and gives the caller a database in which a presignature is unused",
-        run=use_twice_after_database_restore,
-        check="the other MPC node opens its half once for each presignature",
-        says="no such presignature, or it has been used",
-        research=lambda: ResearchBuild(weakened_builds.NO_ALLOWANCES),
-        each_node=True,
-        covers=("a presignature used twice: a restored database",),
-    ),
-    ServiceAttack(
-        id="a presignature used twice, by a retry",
-        cells=(("mpc node", K),),
-        name="consumes nothing, and keeps the caller's answer back until it asks once more",
-        run=use_twice_by_retry,
-        check="the other MPC node opens its half once for each presignature",
-        says="no such presignature, or it has been used",
-        research=lambda: ResearchBuild(weakened_builds.NO_ALLOWANCES),
-        each_node=True,
-        covers=("a presignature used twice: a retry after a time-out",),
-    ),
-    ServiceAttack(
-        id="a presignature used twice, at once",
-        cells=(("mpc node", K),),
-        name="consumes nothing, while two replicas of the caller's node sign at once",
-        run=use_twice_at_replicas,
-        check="the other MPC node opens its half once for each presignature",
-        says="no such presignature, or it has been used",
-        research=lambda: ResearchBuild(weakened_builds.NO_ALLOWANCES),
-        each_node=True,
-        covers=("a presignature used twice: a race of two replicas",),
-    ),
-    ServiceAttack(
-        id="a presignature used twice, after a restore",
-        cells=(("mpc node + database", K),),
-        name="consumes nothing, and has the other MPC node, and the database, restored",
-        run=use_twice_after_node_restore,
-        check="a presignature is good for the MPC nodes' present boots only",
-        says="has another boot than this is for",
-        research=lambda: ResearchBuild(weakened_builds.STORED_BOOTS),
-        each_node=True,
-        covers=("a presignature used twice: an MPC node restored from a backup",),
-    ),
-    ServiceAttack(
-        id="a presignature under another one's header",
-        cells=(("mpc node + database", K),),
-        name="consumes nothing, and puts a used presignature under an unused one's header",
-        run=use_under_another_header,
-        check="the header is the ciphertext's associated data",
-        says="does not open",
-        research=lambda: ResearchBuild(weakened_builds.ANY_HEADER),
-        each_node=True,
-        covers=("a presignature of another signature, epoch or user",),
-    ),
-)

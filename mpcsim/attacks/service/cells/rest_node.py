@@ -11,9 +11,8 @@ from mpcsim.attacks.service.attack_environment import (
     AttackEnvironment,
     check_forgery,
 )
+from mpcsim.attacks.service.entries import entry
 from mpcsim.attacks.service.findings import Finding, succeed_if
-from mpcsim.attacks.service.model import ServiceAttack
-from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import OPERATOR
 from node.models import StoredShare
 
@@ -43,6 +42,7 @@ def _corrupt(env: AttackEnvironment) -> HostileWallet:
     return found
 
 
+@entry("another message")
 def another_message(env: AttackEnvironment) -> Finding:
     """Sign once more with the strings and the token of a call."""
     wallet, alice = _corrupt(env), env.user()
@@ -57,6 +57,7 @@ def another_message(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("another key")
 def another_key(env: AttackEnvironment) -> Finding:
     """Answer with a key of the node's own."""
     mallory = env.user("mallory")
@@ -67,33 +68,10 @@ def another_key(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("password in the call")
 def password(env: AttackEnvironment) -> Finding:
     """Read the password in the call."""
     wallet, alice = _corrupt(env), env.user()
     alice.public_key(alice.generate())
     seen = wallet.seen["password"]
     return succeed_if(seen == PASSWORD, f"the password is {seen!r}", "the password is not seen")
-
-
-NODE = "node"
-
-ENTRIES = (
-    ServiceAttack(
-        id="another message",
-        cells=((NODE, Goal.K),),
-        name="signs once more with what a call brought",
-        run=another_message,
-    ),
-    ServiceAttack(
-        id="another key",
-        cells=((NODE, Goal.W),),
-        name="says that a key of its own is the user's",
-        run=another_key,
-    ),
-    ServiceAttack(
-        id="password in the call",
-        cells=((NODE, Goal.P),),
-        name="reads the password",
-        run=password,
-    ),
-)

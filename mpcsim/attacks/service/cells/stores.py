@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from mpcsim.attacks.service import weakened_builds
@@ -13,10 +14,8 @@ from mpcsim.attacks.service.attack_environment import (
     check_forgery,
     check_key_recovery,
 )
-from mpcsim.attacks.service.builds import ResearchBuild
-from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import ServiceAttack
-from mpcsim.attacks.service.table import Goal
+from mpcsim.attacks.service.entries import entry
+from mpcsim.attacks.service.findings import Finding, Refusal, refusal_of, succeed_if
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.protocols.key_share import KeyShare
@@ -39,11 +38,9 @@ def old_strings(env: AttackEnvironment, store: str) -> Finding:
             said.append(str(refusal))
         else:
             return check_forgery(old["curve"], old["public_key"], signature, "with retired shares")
-    try:
-        alice.sign(new)
-    except Refusal as refusal:
-        raise Refusal(f"{said[0]}; and the present strings: {refusal}") from None
-    raise Refusal(f"{said[0]}; and the present strings sign")
+    refused = refusal_of(lambda: alice.sign(new))
+    shown = f": {refused}" if refused else " sign"
+    raise Refusal(f"{said[0]}; and the present strings{shown}")
 
 
 def another_key(env: AttackEnvironment, store: str) -> Finding:
@@ -61,6 +58,7 @@ def another_key(env: AttackEnvironment, store: str) -> Finding:
     )
 
 
+@entry("passwords in stores")
 def passwords_in_stores(env: AttackEnvironment) -> Finding:
     """Search all files of all stores, old and new, for something to try passwords on."""
     alice, key = env.user_with_key()
@@ -77,6 +75,7 @@ def passwords_in_stores(env: AttackEnvironment) -> Finding:
     )
 
 
+@entry("a dropped share on the disk", weakened_builds.keep_write_log)
 def dropped_share_on_disk(env: AttackEnvironment) -> Finding:
     """Recover with a stolen token without activation; later search a copy of the MPC node's
     disk."""
@@ -105,57 +104,6 @@ def _shares_in(path: Path, like: KeyShare) -> list[KeyShare]:
     return found
 
 
-def _rolled_back(store: str) -> ServiceAttack:
-    return ServiceAttack(
-        id=f"the {store}'s store from before a recovery",
-        cells=(("rolled back", Goal.K),),
-        name="the retired strings are tried",
-        run=lambda env: old_strings(env, store),
-        check="shares of different epochs do not sign together",
-        says="no such key",
-        on_disk=True,
-        covers=(f"a rolled-back store: {store}",),
-    )
-
-
-def _second_key(store: str) -> ServiceAttack:
-    return ServiceAttack(
-        id=f"the {store}'s store from before the key",
-        cells=(("rolled back", Goal.W),),
-        name="a key is generated where there was one",
-        run=lambda env: another_key(env, store),
-        check="what is in force at one of the others stays",
-        says="the node: ",
-        on_disk=True,
-        covers=(f"a rolled-back store: {store}",),
-    )
-
-
-STORES = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
-
-ENTRIES = (
-    *map(_rolled_back, STORES),
-    *map(_second_key, STORES),
-    ServiceAttack(
-        id="passwords in stores",
-        cells=(("rolled back", Goal.P),),
-        name="every file is searched for something to try passwords on",
-        run=passwords_in_stores,
-        check="the strings are in the caller's database alone",
-        says="are in no store",
-        on_disk=True,
-        covers=("guessing passwords from each position",),
-    ),
-    ServiceAttack(
-        id="a dropped share on the disk",
-        cells=(("token", Goal.K), ("rolled back", Goal.K)),
-        name="a silent recovery by a token thief, and later a copy of the MPC node's disk",
-        run=dropped_share_on_disk,
-        check="what is dropped is overwritten, the log of writes included",
-        says="no file of the MPC node holds anything",
-        research=lambda: ResearchBuild(weakened_builds.LEFT_IN_LOG),
-        on_disk=True,
-        each_node=True,
-        covers=("a dropped share in the SQLite log and a later copy of the disk",),
-    ),
-)
+for _store in (REGISTRY, *(ROLES[party] for party in MPC_NODES)):
+    entry(f"the {_store}'s store from before a recovery")(partial(old_strings, store=_store))
+    entry(f"the {_store}'s store from before the key")(partial(another_key, store=_store))

@@ -1,7 +1,8 @@
 """JupyterLab on the notebooks, as ``mpcsim serve --lab`` starts it.
 
 ``labconfig`` holds other defaults for its settings: it does not ask whether it may fetch news, and
-looks for no newer version. A user's own settings win.
+looks for no newer version; ``jupyter_server_config.json`` keeps its log quiet when it ends. A user's
+own settings win.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def lab_program(at: Program, node: Program, data: Path) -> tuple[Program, str]:
     command += ["--log-level=ERROR", "--LabApp.log_level=ERROR"]
     command += ["--LabApp.extension_manager=readonly"]
     command += [f"--ServerApp.contents_manager_class={__name__}.contents.Contents"]
+    # Otherwise each kernel warns that its messages travel in the clear.
+    command.append("--KernelManager.transport_encryption=auto")
     if os.geteuid() == 0:
         # As in a container. It listens on loopback alone, and asks for its token.
         command.append("--allow-root")

@@ -19,7 +19,16 @@ from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.errors import UsageError
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.lab.explorer.model.steps import handled
-from mpcsim.protocols.engine import Definition, Done, Output, Party, Send, Waiting
+from mpcsim.protocols.engine import (
+    Definition,
+    Done,
+    Output,
+    Party,
+    Round,
+    RoundOutput,
+    Send,
+    Waiting,
+)
 from mpcsim.protocols.engine.events import StepFinished, StepStarted
 from mpcsim.sim.network.latency import Constant, Latency
 from mpcsim.sim.network.losses import Loss, mean_loss
@@ -100,7 +109,7 @@ class ReplayedParty:
         definition: Definition[Any, Any] = Definition(
             name=self._steps[0].protocol,
             number=0,
-            rounds=(),
+            rounds=(Round(1, "as recorded", lambda view, keep, inbox: RoundOutput()),),
             setup=_EmptySetup,
             roles=lambda setup: {"all": graph.parties},
             wire=lambda setup: WireContext(SECP256K1),
@@ -108,7 +117,7 @@ class ReplayedParty:
             check=lambda setup, me: None,
         )
         self.party = Party(definition, _EmptySetup(), me, session_id=session_id)
-        """x"""
+        """Never started: what stands for this party elsewhere."""
         self.outcome: Done[Any] | None = None
 
     @property

@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -72,6 +72,9 @@ LOG = logging.getLogger(__name__)
 TITLE: Final = "MPC wallet gateway"
 TOKEN_LIFETIME_S: Final = 3600.0
 MAX_FORM_BYTES: Final = 4096
+EXPIRED_OF_USER: Final = 4
+"""Requests of one user with expired tokens whose bodies are read at a time: such a token is good
+for ever."""
 UNKNOWN_KEY_LOG_S: Final = 10.0
 """Shortest time between two log lines about tokens of unknown keys: anybody can forge one."""
 NO_STORE: Final = {"Cache-Control": "no-store"}
@@ -153,6 +156,7 @@ class _Api:
     ) -> None:
         self._gateway = gateway
         self._places = places
+        self._expired = UserSlots(EXPIRED_OF_USER)
         self._registry = gateway.registry
         self._issuer = keys
         self._verifier = keys
@@ -339,13 +343,7 @@ class _Api:
             claims = self._verifier.verify(token)
         except TokenError as error:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
-                # Nobody can continue the session: free its place.
-                body = await read_body(request, wire.MAX_BODY_BYTES)
-                user_id, proof = (
-                    self._verifier.claims_of_expired(token).user_id,
-                    _session_proof(request),
-                )
-                await self._gateway.cancel_session(user_id, verb, body, proof)
+                await self._cancel_session(request, verb, token)
             raise
         annotate_request(claims.user_id)
         _check_binary(request)
@@ -370,6 +368,14 @@ class _Api:
         if not reply:
             return Response(status_code=204, headers=headers)
         return Response(reply, headers=headers, media_type=wire.MEDIA_TYPE)
+
+    async def _cancel_session(self, request: Request, verb: str, token: str) -> None:
+        """Free the place of the session that a request with an expired token is about: nobody can
+        continue it. Beyond ``EXPIRED_OF_USER`` at a time, bodies are not read."""
+        user_id = self._verifier.claims_of_expired(token).user_id
+        with suppress(TooManyOfUser), self._expired.hold(user_id):
+            body = await read_body(request, wire.MAX_BODY_BYTES)
+            await self._gateway.cancel_session(user_id, verb, body, _session_proof(request))
 
     async def _reply(self, verb: str, caller: CallerContext, request: Request) -> Reply | bytes:
         if not self._gateway.can_stream(verb):

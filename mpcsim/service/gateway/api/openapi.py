@@ -23,6 +23,7 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import TokenFault
 from mpcsim.service.smart_account.api import openapi as smart_account
 from mpcsim.service.web import idempotency
+from mpcsim.service.web.api_page import CORS, servers
 from mpcsim.version import __version__
 
 Schema = dict[str, Any]
@@ -46,6 +47,7 @@ one day; and `Retry-After` where it is a matter of time.
 """
 
 TOKEN: Final = "accessToken"
+DEFAULT_PORT: Final = 9090
 LOGIN: Final = "apiKey"
 
 AUTH, WALLET, INTERNAL = "users and tokens", "registered keys", "internal"
@@ -300,8 +302,9 @@ def openapi_document(title: str, verbs: Iterable[str]) -> dict[str, Any]:
             "title": title,
             "version": __version__,
             "summary": SUMMARY,
-            "description": DESCRIPTION + markdown_table("gateway"),
+            "description": DESCRIPTION + CORS + markdown_table("gateway"),
         },
+        "servers": servers(DEFAULT_PORT),
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": paths,
         "security": [{TOKEN: []}],

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 
-from mpcsim.errors import Aborted, Consequence, Reason
+from mpcsim.errors import Aborted, AbortReason, Consequence
 from mpcsim.ids import CLIENT, ROLES, PartyId
 from mpcsim.protocols import reshare
 from mpcsim.service.errors import NodeFailed
@@ -39,7 +39,7 @@ class Suspensions:
         self._shares = shares
         self._presignatures = presignatures
         self._sessions = sessions
-        self.aborts: Counter[Reason] = Counter()
+        self.aborts: Counter[AbortReason] = Counter()
         """Sessions that this node has aborted, by reason, since it was made."""
 
     def suspend(self, grant: Grant, data: bytes) -> wire.Body:

@@ -5,9 +5,10 @@ storage stay. In a process of its own that costs the gateway nothing: whatever t
 signatures are routed. Bounds, per process:
 
 =============  =====================================================================================
-memory         transactions, logs, receipts and traces of the last ``KEPT_BLOCKS`` blocks, of which
-               a user's have ``GAS_OF_USER`` a day; one state; and ``MEMORY_BYTES`` in all (Linux),
-               at which the process ends
+memory         transactions, logs, receipts and traces of the last ``KEPT_BLOCKS`` blocks, or of so
+               many as have used ``KEPT_FULL_BLOCKS`` of gas; a user's transactions have
+               ``GAS_OF_USER`` a day; one state; and ``MEMORY_BYTES`` in all (Linux), at which the
+               process ends
 time           ``jsonrpc.TIMEOUT_S`` for a call, as gas bounds what it computes; a process that then
                answers nothing else either in ``ALIVE_S`` is ended
 cores          one, at a lower priority than everybody else's
@@ -32,7 +33,7 @@ from eth_typing import ChecksumAddress
 from mpcsim.errors import UsageError
 from mpcsim.service.process.process_lifetime import program_ending_with_parent
 from mpcsim.service.smart_account.chain import contracts
-from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
+from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID, Check
 from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
 from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
 
@@ -44,6 +45,10 @@ BLOCK_S: Final = 60
 GAS_OF_USER: Final = 30_000_000
 """Gas that each user's transactions may use in a day: some hundred operations. Their traces take up
 to six bytes a unit of gas (calls that do nothing), so 180 MB of a day."""
+KEPT_FULL_BLOCKS: Final = 4.0
+"""Full blocks, of 30 million gas, whose gas the kept ones may have used in all: 600 MB of traces.
+Beyond that empty blocks push the oldest out, whoever's they are: users together could otherwise use
+up the memory, and with it everybody's accounts."""
 MEMORY_BYTES: Final = 1 << 30
 NICE: Final = 10
 ALIVE_S: Final = 10.0
@@ -115,6 +120,21 @@ class AnvilChain(JsonRpcChain):
                 self._end(process)
             raise
 
+    def send_raw(self, raw: bytes, check: Check | None = None) -> bytes:
+        self._make_room()
+        return super().send_raw(raw, check)
+
+    def _make_room(self) -> None:
+        """Have old blocks forgotten, so that those that are kept have used as much gas as they may,
+        and the next may use a full block's."""
+        ratios = self._ask(_gas_ratios, "eth_feeHistory", hex(KEPT_BLOCKS), "latest", [])
+        used = 1.0
+        for age, ratio in enumerate(reversed(ratios)):
+            used += ratio
+            if used > KEPT_FULL_BLOCKS and ratio:
+                self.request("anvil_mine", hex(KEPT_BLOCKS - age))
+                return
+
     def _is_responsive(self) -> bool:
         """Return whether the process answers anything; if so it is busy, no more."""
         try:
@@ -181,6 +201,11 @@ class AnvilChain(JsonRpcChain):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _gas_ratios(history: Mapping[str, Any]) -> list[float]:
+    """Return the shares of their gas that blocks have used, the oldest first."""
+    return [float(ratio) for ratio in history["gasUsedRatio"]]
 
 
 def _drain(output: IO[str]) -> None:

@@ -122,7 +122,7 @@ class Abi:
             return None
         try:
             return known.name, decode(known.inputs, data[4:])
-        except (DecodingError, UnicodeDecodeError):  # a contract may say anything
+        except (DecodingError, UnicodeDecodeError, OverflowError):  # a contract may say anything
             return None
 
     def reason(self, data: bytes) -> str:

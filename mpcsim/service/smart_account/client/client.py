@@ -12,8 +12,10 @@ intermediate value. ``SmartAccountClient`` drives it against the service object 
 
 ``sign`` gets the 32 bytes that ``personal_sign`` signs with ECDSA and returns 65: r, s, v.
 
-The service is not believed: what is signed calls what the owner wished to call, is for this chain
-and EntryPoint, and costs the account no more than ``most_cost``; whoever answers can have it fail.
+The service is not believed: what is signed calls what the owner wished to call, from the owner's
+account, is for this chain and EntryPoint, and costs the account no more than ``most_cost``; whoever
+answers can have it fail. What has been signed may be sent at any time, whatever was answered: go on
+with its flow, which sends the same again, before a new one is begun for the same wish.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, Final, Protocol
+from urllib.parse import quote
 
 import httpx
 from eth_abi.abi import encode
@@ -32,6 +35,7 @@ from eth_utils.crypto import keccak
 
 from mpcsim.errors import UsageError
 from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID, ZERO_ADDRESS
+from mpcsim.service.smart_account.client.account import account_address
 from mpcsim.service.smart_account.deployment import ENTRY_POINT
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import BadRequest, SmartAccountError
@@ -96,7 +100,8 @@ class Ask:
 
     @property
     def path(self) -> str:
-        return self.endpoint.path.format(**self.parameters)
+        parts = {name: quote(value, safe="") for name, value in self.parameters.items()}
+        return self.endpoint.path.format(**parts)
 
     def __str__(self) -> str:
         return f"{self.endpoint.purpose}: {self.endpoint.method} {self.path}"
@@ -142,6 +147,8 @@ class Flow:
     entry_point: ChecksumAddress = ENTRY_POINT
     most_cost: int = MOST_COST
     """Highest cost of the operation to the account, in wei."""
+    account: ChecksumAddress | None = None
+    """The owner's account; None: the one that the well-known factory makes."""
 
     fields: dict[str, Value] = field(default_factory=dict)
     provenance: dict[str, Endpoint] = field(default_factory=dict)
@@ -260,14 +267,14 @@ class Flow:
             self.provenance |= dict.fromkeys(supplied, endpoint)
             match endpoint:
                 case Endpoint.GAS | Endpoint.SPONSOR:
-                    self.result = reply["result"]
+                    self.result = str(reply["result"])
                 case Endpoint.DIGEST:
                     self.provenance.setdefault("paymaster_and_data", endpoint)
                     self.digest = self._check_digest(parse_bytes("digest", reply["digest"]))
                 case Endpoint.SEND:
                     self.user_op_hash = reply["user_op_hash"]
                 case Endpoint.RECEIPT:
-                    self.receipt = dict(reply)
+                    self.receipt = {**reply, "status": reply["status"]}
         except (KeyError, BadRequest) as wrong:
             raise RequestRefused(endpoint, f"the answer does not make sense: {wrong}") from None
         self.steps.append(Step(number, action, reply))
@@ -284,6 +291,9 @@ class Flow:
         Raises:
             RequestRefused: they are not.
         """
+        account = self.account or account_address(self.owner)
+        if supplied.get("sender", account) != account:
+            raise RequestRefused(endpoint, f"the owner's account is {account}, and no other")
         if endpoint is Endpoint.EXECUTE:
             wish = _EXECUTE_SELECTOR + encode(_EXECUTE, (self.to, self.value, self.data))
             if supplied["call_data"] != wish:
@@ -392,11 +402,13 @@ class _FlowFactory:
         sponsored: bool = False,
         separately: bool = False,
         most_cost: int = MOST_COST,
+        account: str | None = None,
     ) -> Flow:
         """A new operation: ``owner``'s account calls ``to`` with ``value`` wei and ``data``.
 
         Args:
             most_cost: what it may cost the account at the most, in wei.
+            account: the owner's, if another factory than the well-known one makes it.
 
         Raises:
             BadRequest: an address is malformed.
@@ -411,6 +423,7 @@ class _FlowFactory:
             self._chain_id,
             self._entry_point,
             most_cost,
+            None if account is None else parse_address("account", account),
         )
 
 

@@ -65,6 +65,13 @@ def test_two_lost_segments(profile: str) -> None:
     assert time(profile, 10, data(0), data(1)) == pytest.approx(expected)
 
 
+def test_ns3_sends_again_what_may_be_lost_when_nothing_else_is_left() -> None:
+    """The first and the last of ten: of the last nothing says that it is lost. It follows the first
+    at 80, when the window has room and there are no new data (RFC 6675, section 4, NextSeg, rule
+    3); otherwise the acknowledgement of the first, at 160, would be waited for."""
+    assert time("ns3", 10, data(0), data(9), mbit_per_s=math.inf) == 80 + 40
+
+
 def test_linux_waits_a_quarter_round_trip_for_two_segments_behind() -> None:
     """The eighth of ten: the two behind it may just be out of order (RFC 8985, section 6.2). They
     are known to have come at 80, and 80 / 4 = 20 ms later the eighth is taken for lost. The timer

@@ -1,0 +1,168 @@
+"""What a protocol's author can get wrong is refused with the place of the mistake."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any
+
+import pytest
+
+from mpcsim.crypto.encoding import POINT, U16, Message, Optional, Seq, wire
+from mpcsim.crypto.hashing import HashTag, tagged_hash
+from mpcsim.errors import (
+    Aborted,
+    AbortReason,
+    Blame,
+    Consequence,
+    ContractError,
+    UsageError,
+    check,
+)
+from mpcsim.protocols.engine import Definition, Party, Round, RoundOutput, Sends
+from mpcsim.protocols.engine.contract import Delivery
+from mpcsim.protocols.local_run import run
+from tests.helpers.toy import ASKED, TOY, Answer, Question, ToySetup, ask, end
+
+TO_ALL = Sends(Question, Delivery.BROADCAST, sealed=False)
+SETUP = ToySetup((1, 2, 3), 200, 200)
+HERE = r"\(test_contract.py:\d+\)"
+
+
+def made(first: Round, *others: Round, **changes: Any) -> Definition[Any, Any]:
+    return replace(TOY, rounds=(first, *others), **changes)
+
+
+def sender(*sends: Sends, number: int = 1) -> Round:
+    return Round(number, "ask", ask, sends=sends)
+
+
+@wire
+class WithPoint(Message):
+    parties: Annotated[tuple[int, ...], Seq(U16)]
+    key: Annotated[Any, Optional(POINT)]
+
+
+class CoinReason(AbortReason):
+    COIN_FIXED = ("the coin was fixed", Consequence.BAN, Blame.PUBLIC)
+
+
+class EnginesReason(AbortReason):
+    PEER_ABORTED = ("another one", Consequence.RETRY, Blame.NOBODY)
+
+
+CONTRADICTIONS: dict[str, tuple[Callable[[], object], str]] = {
+    "no rounds": (lambda: replace(TOY, rounds=()), "it has no rounds"),
+    "number": (lambda: replace(TOY, number=256), "number 256: from 0 to 255"),
+    "a class in two rounds": (
+        lambda: made(sender(ASKED), sender(ASKED, number=2)),
+        r"Question is sent in round 1 \(ask\) and again in round 2 \(ask\)",
+    ),
+    "a class twice in a round": (lambda: made(sender(ASKED, ASKED)), "again in round 1"),
+    "order of rounds": (
+        lambda: made(sender(ASKED, number=2), Round(1, "end", end)),
+        "rounds are numbered 2, 1: they increase",
+    ),
+    "a need that nobody sends": (
+        lambda: made(sender(ASKED), Round(2, "end", end, needs=(Answer,))),
+        r"round 2 \(end\) needs Answer, which no round sends",
+    ),
+    "a need of a later round": (
+        lambda: made(Round(1, "end", end, needs=(Question,)), sender(ASKED, number=2)),
+        "needs Question, which round 2 sends",
+    ),
+    "a point in the set-up": (
+        lambda: replace(TOY, setup=WithPoint),
+        "field 'key' of the set-up WithPoint is read with the group",
+    ),
+    "a reason of the engine's": (
+        lambda: replace(TOY, reasons=EnginesReason),
+        "its reason PEER_ABORTED is one of the engine's",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "told"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_a_definition_that_contradicts_itself_is_refused(
+    make: Callable[[], object], told: str
+) -> None:
+    with pytest.raises(ContractError, match=f"definition of 'toy': .*{told}"):
+        make()
+
+
+def at_creation(**changes: Any) -> Party[Any, Any]:
+    return Party(replace(TOY, **changes), SETUP, 1, session_id=bytes(32))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"rounds": (sender(replace(ASKED, senders="askr")),)}, "unknown role 'askr'; did you me"),
+        ({"roles": lambda setup: {}}, "have no 'all'"),
+        ({"roles": lambda setup: {"all": (1, 2), "asker": (1,), "others": (3,)}}, "party 3, who"),
+        ({"check": lambda setup, me: False}, "the check of 'toy' returned False; it raises"),
+    ],
+    ids=["role", "all", "stranger", "check"],
+)
+def test_what_does_not_fit_the_set_up_is_refused_before_the_start(
+    changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ContractError, match=told):
+        at_creation(**changes)
+
+
+QUESTION, ANSWER = Question(b"?"), Answer(b"!")
+DIRECT = Sends(Question, Delivery.DIRECT, sealed=False)
+
+
+@pytest.mark.parametrize(
+    ("sends", "output", "told"),
+    [
+        ((), RoundOutput(broadcast=QUESTION), "broadcast a Question, and declares none"),
+        ((TO_ALL,), RoundOutput(), "did not broadcast the Question declared"),
+        ((TO_ALL,), RoundOutput(broadcast=ANSWER), "did not broadcast the Question"),
+        ((TO_ALL,), RoundOutput(broadcast=QUESTION, direct={2: QUESTION}), "of its own, and"),
+        ((DIRECT,), RoundOutput(direct={2: QUESTION}), "sent party 3 no Question"),
+        ((replace(TO_ALL, sealed=True),), RoundOutput(broadcast=QUESTION), "sealed=False, or"),
+        ((), None, "it returned NoneType, not RoundOutput"),
+    ],
+    ids=["undeclared", "nothing", "another", "direct", "forgotten", "sealed", "no output"],
+)
+def test_a_round_that_breaks_the_definition_ends_with_its_place(
+    sends: tuple[Sends, ...], output: Any, told: str
+) -> None:
+    def one_round(view: Any, keep: Any, inbox: Any) -> Any:
+        return output
+
+    party = at_creation(rounds=(Round(1, "one", one_round, sends=sends),))
+    with pytest.raises(ContractError, match=rf"one_round {HERE}, round 1 \(one\): .*{told}"):
+        party.start()
+    with pytest.raises(UsageError, match="already started"):
+        party.start()
+
+
+class CoinTag(HashTag):
+    COMMITMENT = "coin-toss/commitment/v1"
+
+
+def test_a_protocol_has_reasons_and_tags_of_its_own() -> None:
+    """Its reason ends a run and is told to the others by name; theirs is known, too."""
+
+    def refuse(view: Any, keep: Any, inbox: Any) -> RoundOutput:
+        for j, question in inbox.received(Question).items():
+            expected = tagged_hash(CoinTag.COMMITMENT, b"")
+            check(question.content == expected, CoinReason.COIN_FIXED, j)
+        return RoundOutput()
+
+    rounds = (sender(ASKED), Round(2, "refuse", refuse, needs=(Question,), sends=()))
+    toy = replace(TOY, rounds=(*rounds, Round(3, "end", end)), reasons=CoinReason)
+    parties = [Party(toy, SETUP, i, session_id=bytes(32)) for i in (1, 2, 3)]
+    outcome = run(parties)[2]
+    assert isinstance(outcome, Aborted)
+    assert outcome.reason is CoinReason.COIN_FIXED
+    assert outcome.culprits == {1}
+    assert toy.knows_reason("COIN_FIXED")
+    assert not TOY.knows_reason("COIN_FIXED")
+
+
+def test_a_tag_of_the_package_is_not_taken_by_others() -> None:
+    with pytest.raises(ValueError, match="are mpcsim's own"):
+        HashTag("Taken", {"ECHO": "mpcsim/session/echo/v1"})  # type: ignore[call-overload]
