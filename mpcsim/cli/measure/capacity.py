@@ -314,13 +314,7 @@ class _Outputs:
     def draw(self, name: str, make: Callable[[], Any]) -> None:
         """Write a picture, if it is asked for."""
         if (path := self.figures.get(name)) is not None:
-            try:
-                figure = make()
-            except ModuleNotFoundError as error:
-                raise UsageError(
-                    f"--figure needs {error.name}: install mpcsim[workbench]"
-                ) from None
-            self._written("--figure", path, figure.savefig)
+            self._written("--figure", path, make().savefig)
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a table, if it is asked for."""

@@ -69,8 +69,6 @@ def run(options: argparse.Namespace) -> int:
     if options.figure:
         try:
             found.plot().savefig(options.figure)
-        except ModuleNotFoundError as error:
-            raise UsageError(f"--figure needs {error.name}: install mpcsim[workbench]") from None
         except OSError as error:
             raise UsageError(f"--figure: {options.figure}: {error.strerror or error}") from None
     return 0

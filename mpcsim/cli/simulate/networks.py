@@ -204,10 +204,8 @@ def _format_fits(fits: Sequence[Fit]) -> str:
 
 
 def _draw(fits: Sequence[Fit], path: str) -> None:
-    try:
-        from mpcsim.sim.figures import measured_links
-    except ModuleNotFoundError as error:
-        raise UsageError(f"--figure needs {error.name}: install mpcsim[workbench]") from None
+    from mpcsim.sim.figures import measured_links
+
     try:
         measured_links(fits).savefig(path)
     except OSError as error:
