@@ -33,7 +33,7 @@ help:
 	@echo "  make docs       the documentation's site, build/docs/index.html"
 	@echo "  make notebooks  execute the notebooks in place (NOTEBOOKS=... picks some)"
 	@echo "  make figures    draw every figure onto one page, build/figures/index.html"
-	@echo "  make images     the container images of node and gateway"
+	@echo "  make images     the container images of node and gateway (ENGINE=docker or podman, BASE=...)"
 	@echo "  make lock       resolve requirements.lock and its kin anew"
 	@echo "  make clean      remove $(VENV), caches and results"
 
@@ -118,31 +118,35 @@ check: install
 bench: install
 	$(BIN)/mpcsim bench --json bench.json $(BENCH_ARGS)
 
-# One lock for every platform and every supported Python, its part that the services need, and what
-# the documentation's site needs beside it, in versions that go with it; versions already locked are
-# kept unless LOCK_ARGS=--upgrade is given.
+# One lock for every platform and every supported Python, the parts of it that the images need, and
+# what the documentation's site needs beside it, in versions that go with it; versions already
+# locked are kept unless LOCK_ARGS=--upgrade is given. All come from pyproject.toml.
 LOCK_ARGS ?=
 EXTRAS := $(addprefix --extra ,workbench testing build contracts dev)
 COMPILE := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
     --no-emit-index-url --no-emit-find-links
+# The packages of extras, without those of the project itself.
+DECLARED := import sys, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+    print(*(line for name in sys.argv[1:] for line in extras[name]), sep="\n")
 lock:
 	@set -e; tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
 	$(PYTHON) -m venv "$$tmp/venv"; \
 	"$$tmp/venv/bin/python" -m pip install --quiet uv; \
-	sed '/^#/d' requirements.lock > "$$tmp/lock" 2>/dev/null || true; \
-	"$$tmp/venv/bin/uv" pip compile pyproject.toml $(EXTRAS) $(COMPILE) $(LOCK_ARGS) \
-	    -o "$$tmp/lock" >/dev/null; \
-	"$$tmp/venv/bin/uv" pip compile pyproject.toml --extra build --extra contracts $(COMPILE) -c "$$tmp/lock" \
-	    -o "$$tmp/service" >/dev/null; \
-	sed '/^#/d' requirements-docs.lock > "$$tmp/docs" 2>/dev/null || true; \
-	"$$tmp/venv/bin/uv" pip compile pyproject.toml --extra docs $(COMPILE) $(LOCK_ARGS) -c "$$tmp/lock" \
-	    -o "$$tmp/docs" >/dev/null; \
-	header() { echo "# Resolved by \`make lock\` from pyproject.toml $$1"; echo "# Do not edit by hand."; }; \
-	{ header "with all extras but docs; installed by \`make install\`."; cat "$$tmp/lock"; } > requirements.lock; \
-	{ header "for the services alone; a part of requirements.lock, installed by the Dockerfile."; \
-	  cat "$$tmp/service"; } > requirements-service.lock; \
-	{ header "for the documentation's site; goes with requirements.lock, installed by \`make docs\`."; \
-	  cat "$$tmp/docs"; } > requirements-docs.lock
+	resolve() { "$$tmp/venv/bin/uv" pip compile "$$@" $(COMPILE) -o "$$tmp/lock" >/dev/null; }; \
+	keep() { sed '/^#/d' "$$1" > "$$tmp/lock" 2>/dev/null || true; }; \
+	write() { { echo "# Resolved by \`make lock\` from pyproject.toml $$2"; \
+	    echo "# Do not edit by hand."; cat "$$tmp/lock"; } > "$$1"; }; \
+	part() { "$$tmp/venv/bin/python" -c '$(DECLARED)' $$2 > "$$tmp/in"; rm "$$tmp/lock"; \
+	    resolve "$$tmp/in" -c requirements.lock; \
+	    write requirements-$$1.lock "$$3; a part of requirements.lock, installed by the Dockerfile."; }; \
+	keep requirements.lock; resolve pyproject.toml $(EXTRAS) $(LOCK_ARGS); \
+	write requirements.lock "with all extras but docs; installed by \`make install\`."; \
+	part build "build contracts" "for building the images"; \
+	part node node "for the node's image alone"; \
+	part gateway gateway "for the image of gateway and MPC nodes alone"; \
+	keep requirements-docs.lock; \
+	resolve pyproject.toml --extra docs $(LOCK_ARGS) -c requirements.lock; \
+	write requirements-docs.lock "for the documentation's site; goes with requirements.lock, installed by \`make docs\`."
 
 notebooks: install
 	$(BIN)/python -m tests.helpers.notebooks $(NOTEBOOKS)
@@ -160,15 +164,26 @@ docs: install $(VENV)/.docs
 	$(BIN)/python notebooks/site/build.py build/docs
 	@echo "open build/docs/index.html"
 
-# Tags: latest, <version>, <version>-<git-sha>.
-DOCKER ?= docker
+# Tags: latest, <version>, <version>-<git-sha>. ENGINE=... picks docker or podman; by default the one
+# that works. BASE=... is another base image, with Python 3.11 or newer and its venv module.
+ENGINE ?=
+BASE ?=
+BUILD_ARGS ?=
 images:
-	@set -e; version=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml); \
-	sha=$$(git rev-parse --short HEAD); \
+	@set -e; engines="$(or $(ENGINE),docker podman)"; engine=; why=; \
+	for each in $$engines; do \
+	    command -v "$$each" >/dev/null 2>&1 || continue; \
+	    if said=$$("$$each" info 2>&1 >/dev/null); then engine=$$each; break; fi; \
+	    why="$$why$${why:+; }$$each does not work here: $$(printf '%s' "$$said" | tail -n 1)"; \
+	done; \
+	[ -n "$$engine" ] || { \
+	    echo "make: images need a container engine: $${why:-none of $$engines is installed}" >&2; exit 1; }; \
+	version=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml); \
+	sha=$$(git rev-parse --short HEAD 2>/dev/null || echo unknown); \
 	for target in node gateway; do \
 	    image=mpcsim-$$target; \
-	    $(DOCKER) build --target $$target -t $$image:latest -t $$image:$$version \
-	        -t $$image:$$version-$$sha .; \
+	    "$$engine" build $(if $(BASE),--build-arg BASE=$(BASE)) $(BUILD_ARGS) --target $$target \
+	        -t $$image:latest -t $$image:$$version -t $$image:$$version-$$sha .; \
 	done
 
 clean:

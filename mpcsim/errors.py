@@ -53,6 +53,33 @@ class InternalError(MpcError):
     """A bug of this package, or an event of negligible probability."""
 
 
+class MissingExtra(UsageError, ModuleNotFoundError):
+    """A library is not installed; the text names the extra of this package that brings it."""
+
+
+@contextmanager
+def needs_extra(extra: str, what: str) -> Iterator[None]:
+    """Name the extra that is missing, if an import inside does not find a library.
+
+    Args:
+        extra: the one that brings the library; empty: the package itself does, without extras.
+        what: the subject of the sentence, such as ``a figure``.
+
+    Raises:
+        MissingExtra: a library is not installed.
+    """
+    try:
+        yield
+    except MissingExtra:
+        raise
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name in ("", "mpcsim", "node"):  # our own mistake
+            raise
+        package = f"mpcsim[{extra}]" if extra else "mpcsim"
+        raise MissingExtra(f"{what} needs {name}: install {package}", name=name) from None
+
+
 def check_type(argument: str, value: object, kind: type) -> None:
     """Check that an argument is of its type: a bool is no number, a bytearray are no bytes.
 
@@ -71,6 +98,11 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     near = [names[each] for each in get_close_matches(name.casefold(), names)]
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"unknown {what} {name!r}{hint} (known: {', '.join(names.values())})"
+
+
+def escape_unprintable(text: str) -> str:
+    """Return a line without control characters: whoever wrote it controls no terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class Consequence(Enum):

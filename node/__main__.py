@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, needs_extra
 from mpcsim.platforms import require_posix
 
 
@@ -20,16 +20,16 @@ def main(
     Args:
         application: makes it; by default as the environment wants it.
     """
+    # Here, because they import what is not on every platform.
     try:
         require_posix()
+        with needs_extra("node", "the REST node"):
+            from mpcsim.service.process.settings import SettingsError
+            from node.process import logs
+            from node.process.settings import Settings
+            from node.serving import FROM_ENVIRONMENT, serve
     except UsageError as error:
         return _refused(error, 1)
-    # Here, because they import what is not on every platform.
-    from mpcsim.service.process.settings import SettingsError
-    from node.process import logs
-    from node.process.settings import Settings
-    from node.serving import FROM_ENVIRONMENT, serve
-
     try:
         argparse.ArgumentParser(
             prog="python -m node",

@@ -49,12 +49,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final, Literal, Self, TypeVar
 
-import httpx
-import numpy as np
-from fastapi import FastAPI
+from mpcsim.errors import UsageError, needs_extra
+
+with needs_extra("workbench", "a service in this process"):
+    import httpx
+    import numpy as np
+    from fastapi import FastAPI
 
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
-from mpcsim.errors import UsageError
 from mpcsim.service.operations import GatewayOptions, RunningGateway, open_gateway
 from mpcsim.service.vault import INTERACTIVE, Argon2Cost
 from mpcsim.service.web.transport import AsgiTransport, Limits

@@ -14,20 +14,23 @@ code: ``ot``, ``signing`` (ECDSA), ``presigning``, ``dkg``, ``resharing``, ``fro
 published, and says of each attack which entry runs it, or why none does.
 """
 
-from mpcsim.attacks import catalogue, report
-from mpcsim.attacks.harness import (
-    CHEATER,
-    DIGEST,
-    HONEST,
-    finding_of,
-    honest_party,
-    record_rounds,
-    solve_linear,
-)
-from mpcsim.attacks.model import Attack, Finding
-from mpcsim.attacks.picture import matrix_chart, short_text
-from mpcsim.attacks.report import perform
-from mpcsim.attacks.research import PRODUCT, ForgetfulGuard, ResearchBuild, without
+from mpcsim.errors import needs_extra
+
+with needs_extra("workbench", "the attack gallery"):
+    from mpcsim.attacks import catalogue, report
+    from mpcsim.attacks.harness import (
+        CHEATER,
+        DIGEST,
+        HONEST,
+        finding_of,
+        honest_party,
+        record_rounds,
+        solve_linear,
+    )
+    from mpcsim.attacks.model import Attack, Finding
+    from mpcsim.attacks.picture import matrix_chart, short_text
+    from mpcsim.attacks.report import perform
+    from mpcsim.attacks.research import PRODUCT, ForgetfulGuard, ResearchBuild, without
 
 __all__ = [
     "CHEATER",

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, needs_extra
 
 FOLDER: Final = Path("notebooks")
 TARGET_S: Final = 30.0
@@ -28,11 +28,9 @@ def notebook_figures(folder: Path = FOLDER) -> dict[str, float]:
     paths = sorted(folder.glob("*.ipynb"))
     if not paths:
         raise UsageError(f"no notebooks in {folder.resolve()}")
-    try:
+    with needs_extra("workbench", "executing notebooks"):
         import nbformat
         from nbclient import NotebookClient
-    except ModuleNotFoundError as error:
-        raise UsageError(f"notebooks need {error.name}: install mpcsim[workbench]") from None
     environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
     figures: dict[str, float] = {}
     for path in paths:

@@ -10,30 +10,33 @@ the inputs (``model``), with recorded messages (``recording``) or the real servi
 ``plan`` is a file with all inputs and requests.
 """
 
-from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.experiments import (
-    LoadCurve,
-    SearchResult,
-    capacity_point,
-    cheapest,
-    load_curve,
-    sensitivity,
-)
-from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
-from mpcsim.capacity.model.costs import Costs
-from mpcsim.capacity.model.incidents import (
-    BulkReshare,
-    Event,
-    ProcessCrash,
-    ProcessPause,
-    RollingRestart,
-    Slowdown,
-)
-from mpcsim.capacity.model.parts import Part
-from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
-from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
-from mpcsim.capacity.results.record import Percentile
-from mpcsim.capacity.results.run import Overloaded, Run
+from mpcsim.errors import needs_extra
+
+with needs_extra("workbench", "the capacity model"):
+    from mpcsim.capacity.deployment import Deployment
+    from mpcsim.capacity.experiments import (
+        LoadCurve,
+        SearchResult,
+        capacity_point,
+        cheapest,
+        load_curve,
+        sensitivity,
+    )
+    from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
+    from mpcsim.capacity.model.costs import Costs
+    from mpcsim.capacity.model.incidents import (
+        BulkReshare,
+        Event,
+        ProcessCrash,
+        ProcessPause,
+        RollingRestart,
+        Slowdown,
+    )
+    from mpcsim.capacity.model.parts import Part
+    from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
+    from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
+    from mpcsim.capacity.results.record import Percentile
+    from mpcsim.capacity.results.run import Overloaded, Run
 
 __all__ = [
     "OPERATIONS",

@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import MissingExtra, UsageError, needs_extra
 from mpcsim.platforms import require_posix
 from mpcsim.version import __version__
 
@@ -27,7 +27,8 @@ def main(arguments: Sequence[str] | None = None, runs: Mapping[str, Run] = {}) -
     name = "mpcsim"
     try:
         require_posix()
-        options = parser().parse_args(arguments)
+        words = sys.argv[1:] if arguments is None else arguments
+        options = parser(words[0] if words else None).parse_args(words)
         name += f" {options.command}"
         status: int = runs.get(options.command, options.run)(options)
     except UsageError as error:
@@ -54,11 +55,36 @@ class CommandParser(argparse.ArgumentParser):
         return found, more
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the command with all its subcommands."""
-    # Here, because they import what is not on every platform.
+def parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the command with its subcommands.
+
+    Args:
+        command: the one that is wanted: only those of its group are loaded, and their libraries
+            must be installed. By default every group whose libraries are.
+    """
+    parser = CommandParser(prog="mpcsim", description="MPC wallet workbench")
+    parser.add_argument("--version", action="version", version=__version__)
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    wanted = [group for group in _GROUPS if command in group.words]
+    for group in wanted or _GROUPS:
+        try:
+            with needs_extra(group.extra, ", ".join(group.words)):
+                modules = group.load()
+        except MissingExtra as missing:
+            if wanted:
+                raise
+            parser.epilog = f"{parser.epilog or 'Not installed:'} {missing}."
+            continue
+        for module in modules:
+            module.add(subparsers)
+    return parser
+
+
+# Loaded on demand: some import what is not on every platform, or not always installed.
+
+
+def _service() -> tuple[Any, ...]:
     from mpcsim.cli import token
-    from mpcsim.cli.measure import attacks, bench, calibrate, capacity
     from mpcsim.cli.service import (
         backup,
         credentials,
@@ -71,32 +97,41 @@ def parser() -> argparse.ArgumentParser:
         rotate,
         serve,
     )
-    from mpcsim.cli.simulate import compare, demo, networks, sim, trace
 
-    parser = CommandParser(prog="mpcsim", description="MPC wallet workbench")
-    parser.add_argument("--version", action="version", version=__version__)
-    subparsers = parser.add_subparsers(dest="command", required=True)
-    for command in (
-        serve,
-        gateway,
-        mpc_node,
-        token,
-        credentials,
-        fault_injection,
-        demo,
-        sim,
-        trace,
-        compare,
-        networks,
-        capacity,
-        bench,
-        calibrate,
-        attacks,
-        events,
-        backup,
-        doctor,
-        rotate,
-        request_traces,
-    ):
-        command.add(subparsers)
-    return parser
+    running = (serve, gateway, mpc_node, token, credentials, fault_injection)
+    return (*running, events, backup, doctor, rotate, request_traces)
+
+
+def _simulation() -> tuple[Any, ...]:
+    from mpcsim.cli.simulate import compare, networks, sim, trace
+
+    return (sim, trace, compare, networks)
+
+
+def _measuring() -> tuple[Any, ...]:
+    from mpcsim.cli.measure import attacks, bench, calibrate, capacity
+    from mpcsim.cli.simulate import demo
+
+    return (demo, capacity, bench, calibrate, attacks)
+
+
+class _Group(NamedTuple):
+    """Subcommands that need the same libraries."""
+
+    load: Callable[[], tuple[Any, ...]]
+    extra: str
+    words: tuple[str, ...]
+
+
+_GROUPS: Final = (
+    _Group(
+        _service,
+        "gateway",
+        (
+            *("serve", "gateway", "mpc-node", "link", "token", "credentials", "control"),
+            *("events", "backup", "restore", "doctor", "rotate", "logs"),
+        ),
+    ),
+    _Group(_simulation, "", ("sim", "trace", "compare", "network")),
+    _Group(_measuring, "workbench", ("demo", "capacity", "bench", "calibrate", "attacks")),
+)

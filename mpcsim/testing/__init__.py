@@ -15,25 +15,34 @@ of a failure: its steps, the seed, and code that does the same again without Hyp
 
 from typing import Final
 
-from mpcsim.testing.api_sequence import BrokenInvariant, Call, Failure
-from mpcsim.testing.backend import known_deviations, service_checks
-from mpcsim.testing.backend.asgi import AsgiTarget
-from mpcsim.testing.backend.known_deviations import KnownDeviations
-from mpcsim.testing.backend.service import (
-    Answer,
-    AsgiService,
-    AsyncService,
-    BlockingService,
-    Request,
-    Service,
-)
-from mpcsim.testing.backend.target import HttpTarget, Part, Target, TokenProvider, gateway_tokens
-from mpcsim.testing.invariants import Invariant, invariant
-from mpcsim.testing.machine.api_steps import ApiRun
-from mpcsim.testing.machine.machine import WalletMachine, check_wallet_service, machine_for
-from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
-from mpcsim.testing.runs import protocol_checks
-from mpcsim.testing.runs.protocol_run import Order, Replay, run_over_network, run_protocol
+from mpcsim.errors import needs_extra
+
+with needs_extra("testing", "the test kit"):
+    from mpcsim.testing.api_sequence import BrokenInvariant, Call, Failure
+    from mpcsim.testing.backend import known_deviations, service_checks
+    from mpcsim.testing.backend.asgi import AsgiTarget
+    from mpcsim.testing.backend.known_deviations import KnownDeviations
+    from mpcsim.testing.backend.service import (
+        Answer,
+        AsgiService,
+        AsyncService,
+        BlockingService,
+        Request,
+        Service,
+    )
+    from mpcsim.testing.backend.target import (
+        HttpTarget,
+        Part,
+        Target,
+        TokenProvider,
+        gateway_tokens,
+    )
+    from mpcsim.testing.invariants import Invariant, invariant
+    from mpcsim.testing.machine.api_steps import ApiRun
+    from mpcsim.testing.machine.machine import WalletMachine, check_wallet_service, machine_for
+    from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
+    from mpcsim.testing.runs import protocol_checks
+    from mpcsim.testing.runs.protocol_run import Order, Replay, run_over_network, run_protocol
 
 __all__ = [
     "INVARIANTS",

@@ -4,14 +4,17 @@
 with fresh outputs and nothing about the machine they ran on.
 """
 
+import base64
 import os
 import re
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
+from PIL import Image
 
 from tests.helpers.repo import ROOT
 
@@ -20,6 +23,12 @@ VARIES = "varies"
 """Tag of a cell whose text output differs from run to run (measured times, fresh addresses)."""
 CELL_TIMEOUT_S = 120
 
+FIGURE = '<img alt="figure"'
+"""Beginning of a figure as HTML."""
+
+_SVG = re.compile(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)")
+_PATH = re.compile(r'\bd="[^"]+"')
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,16}\b(?=>)")
 
 
@@ -54,8 +63,40 @@ def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})
         for output in cell.get("outputs", []):
             # Without its state, which is not kept, a widget is an error; its picture remains.
-            output.get("data", {}).pop("application/vnd.jupyter.widget-view+json", None)
+            data = output.get("data", {})
+            data.pop("application/vnd.jupyter.widget-view+json", None)
+            if "text/html" in data:
+                data["text/html"] = with_short_paths(data["text/html"])
+            if "image/png" in data:
+                data["image/png"] = with_palette(data["image/png"])
+                if FIGURE in data.get("text/html", ""):
+                    del data["text/html"]  # the same figure, as a larger SVG
     return notebook
+
+
+def with_short_paths(html: str) -> str:
+    """Return HTML whose SVG pictures have paths with a tenth of a point, no more."""
+
+    def shortened(found: re.Match[str]) -> str:
+        svg = base64.b64decode(found[1]).decode()
+        svg = _PATH.sub(lambda d: _NUMBER.sub(lambda n: f"{float(n[0]):.1f}", d[0]), svg)
+        return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+    return _SVG.sub(shortened, html)
+
+
+def with_palette(png: str) -> str:
+    """Return a picture in 128 colours, in base64, if that is smaller."""
+    raw = base64.b64decode(png)
+    image = Image.open(BytesIO(raw))
+    if image.mode == "P":
+        return png
+    quantized = BytesIO()
+    image.convert("RGBA").quantize(128, method=Image.Quantize.FASTOCTREE).save(
+        quantized, "PNG", optimize=True
+    )
+    smaller = quantized.getvalue()
+    return base64.b64encode(smaller).decode() if len(smaller) < len(raw) else png
 
 
 def texts(notebook: nbformat.NotebookNode) -> list[str]:

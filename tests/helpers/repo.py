@@ -72,6 +72,8 @@ def declared_requirements(*, docs: bool = False) -> dict[str, Requirement]:
     for text in texts:
         req = Requirement(text)
         name = canonicalize_name(req.name)
+        if name == data["project"]["name"]:  # its own extras
+            continue
         if name in found and found[name].specifier != req.specifier:
             raise AssertionError(f"pyproject.toml asks for {name} with two version ranges")
         found[name] = req

@@ -196,9 +196,7 @@ def test_every_field_is_checked(layer, path):
     for field in [*BODIES[path], *(["signer"] if path.endswith("sign") else [])]:
         for value in WRONG[field]:
             response = layer.user().post(path, {**BODIES[path], field: value})
-            message = error_of(response, 400)
-            expected = f"Invalid {field}: must be "
-            assert message.startswith(expected)
+            assert error_of(response, 400).startswith(f"Invalid {field}: must be ")
 
 
 LONGEST = [

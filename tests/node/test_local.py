@@ -335,13 +335,6 @@ def test_an_interrupt_cancels_the_call(clock):
         assert service.http.get("/").status_code == 200
 
 
-def test_a_folder_keeps_the_keys(tmp_path):
-    with local(folder=tmp_path) as service:
-        share = generate(service.user("alice"))
-    with local(folder=tmp_path) as service:
-        sign(service.user("alice"), share)
-
-
 def test_closing():
     service = local(WAN)
     alice = service.user("alice")

@@ -1,6 +1,5 @@
 """Presignatures: a signature in one request, and each used at most once."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -273,18 +272,13 @@ async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late, house, 
 @pytest.mark.parametrize("meanwhile", [True, False])
 async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile, house, record):
     made = await house.presign(record, 1)
-    refused = house.wallet._suspensions._refused
-
-    def suspend():
-        never = asyncio.get_running_loop().create_future()
-        refused[bytes.fromhex(record.key_id)] = never
 
     def change(reply):
-        suspend()
+        wallets.refuse(house, record)
         return reply
 
     if not meanwhile:
-        suspend()
+        wallets.refuse(house, record)
         said = await failing(ApiError, sign(house, record, made))
         assert house.transport.seen == []
     else:

@@ -60,11 +60,13 @@ def record_of(house, name, curve):
     return SignedRecord.from_bytes(key.record)
 
 
+@pytest.fixture
 @asynccontextmanager
-async def recovered(house, cheat):
+async def scene(request, house):
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     async with house:
         await house.generate(CURVE, "bob")
-        if cheat == ANOTHER_CURVES:  # it takes long to make one
+        if params.get("cheat") == ANOTHER_CURVES:  # it takes long to make one
             await house.generate("secp256k1")
         await house.generate(CURVE)
         older = record_of(house, "alice", CURVE)
@@ -73,12 +75,6 @@ async def recovered(house, cheat):
         house.transport.hook = None
         await wallets.settled(house)
         await house.sign(mine)
-
-
-@pytest.fixture
-def scene(request, house):
-    known = "cheat" in request.fixturenames
-    return recovered(house, request.getfixturevalue("cheat") if known else "")
 
 
 def signed_by_one(scene, *named):

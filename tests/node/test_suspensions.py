@@ -18,11 +18,10 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import Reply
 from node.checks import SealedShare
 from node.errors import ApiError, Unauthorized, Unreachable
-from node.models import KeyShareRecord
 from node.process.timing import Timing
 from tests.helpers.adversary import alter_kind
 from tests.helpers.gateway import Clock, delivered
-from tests.node.wallets import House, answering, failing, on, playing, stored_share
+from tests.node.wallets import House, answering, failing, on, playing, refuse, stored_share
 
 LIFETIME_S = 30.0
 """Of tokens; shorter than that of a grant, so that what is under way at an MPC node goes on."""
@@ -75,7 +74,6 @@ class Case:
     def __init__(self, folder):
         self.folder = folder
         self.clock = Clock(1_800_000_000.0)
-        self.record: KeyShareRecord
 
     @asynccontextmanager
     async def opened(self):
@@ -103,17 +101,13 @@ class Case:
             await house.sign(new, signer=signer)
 
 
-@asynccontextmanager
-async def made(folder):
-    case = Case(folder)
-    async with case.opened() as house:
-        case.record = await house.generate("secp256k1")
-    yield case
-
-
 @pytest.fixture
-def case(tmp_path):
-    return made(tmp_path)
+@asynccontextmanager
+async def case(tmp_path):
+    made = Case(tmp_path)
+    async with made.opened() as house:
+        made.record = await house.generate("secp256k1")
+    yield made  # noqa: PT022 -- the event loop enters it
 
 
 def late(case):
@@ -344,9 +338,7 @@ async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(case,
 
         async def caught_meanwhile(name, go_on):
             reply = await go_on()
-            epoch = bytes.fromhex(case.record.key_id)
-            never = asyncio.get_running_loop().create_future()
-            house.wallet._suspensions._refused[epoch] = never
+            refuse(house, case.record)
             return reply
 
         house.wallet._signer._first_with_vault = early
@@ -374,9 +366,7 @@ async def test_a_vault_of_a_suspended_key_is_not_opened(case):
     """This node knows; nobody else is asked."""
 
     async with case.opened() as house:
-        epoch = bytes.fromhex(case.record.key_id)
-        never = asyncio.get_running_loop().create_future()
-        house.wallet._suspensions._refused[epoch] = never
+        refuse(house, case.record)
         house.transport.seen.clear()
         assert "this key is suspended" in await failing(ApiError, house.public_key(case.record))
         assert house.transport.seen == []

@@ -42,9 +42,7 @@ async def test_altered_identities(party, house, record):
     await house.sign(record)
 
 
-async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
-    party, house, record
-):
+async def test_other_mpc_nodes_than_the_keys_own_are_asked_for_nothing(party, house, record):
     """A gateway that puts itself in the place of one, after the key was made."""
 
     known = await house.client.nodes()

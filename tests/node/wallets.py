@@ -178,6 +178,12 @@ class House:
         await self.client.close()
 
 
+def refuse(house: House, record: KeyShareRecord) -> None:
+    """Have the node know that a key is suspended, which the gateway has not heard of yet."""
+    never = asyncio.get_running_loop().create_future()
+    house.wallet._suspensions._refused[bytes.fromhex(record.key_id)] = never
+
+
 def on(verb: str, act: Hook, *, nth: int = 1) -> Hook:
     """A hook that acts on the nth request of one kind and lets all others pass."""
     count = 0

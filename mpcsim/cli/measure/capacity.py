@@ -320,13 +320,7 @@ class _Outputs:
     def draw(self, name: str, make: Callable[[], Any]) -> None:
         """Write a picture, if it is asked for."""
         if (path := self.figures.get(name)) is not None:
-            try:
-                figure = make()
-            except ModuleNotFoundError as error:
-                raise UsageError(
-                    f"--figure needs {error.name}: install mpcsim[workbench]"
-                ) from None
-            save_figure(figure, path, self.about)
+            save_figure(make(), path, self.about)
             _print(f"written: {path}")
 
     def write(self, name: str, table: pd.DataFrame) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mpcsim.cli.logs import log_folder
 from mpcsim.cli.token import add_data
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, escape_unprintable
 from mpcsim.service.operations import log_folder_of
 from mpcsim.service.request_traces import (
     LogFollower,
@@ -23,7 +23,6 @@ from mpcsim.service.request_traces import (
     text,
     to_simulator_trace,
 )
-from mpcsim.service.web import escape_unprintable
 
 LAST: Final = 20
 LINES_OF_A_CALL: Final = 50

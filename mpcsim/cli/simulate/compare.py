@@ -87,14 +87,10 @@ def run(options: argparse.Namespace) -> int:
     if options.table:
         save_rows(rows, options.table)
     if options.figure:
-        try:
-            figure = found.plot()
-        except ModuleNotFoundError as error:
-            raise UsageError(f"--figure needs {error.name}: install mpcsim[workbench]") from None
         seeds = ", ".join(f"{row['name']}: seed {row['seed']}" for row in rows)
         call = " --call" if options.call else ""
         about = f"mpcsim compare{call} --samples={options.samples}; {seeds}"
-        save_figure(figure, options.figure, about)
+        save_figure(found.plot(), options.figure, about)
     return 0
 
 

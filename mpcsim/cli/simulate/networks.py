@@ -201,9 +201,7 @@ def _format_fits(fits: Sequence[Fit]) -> str:
 
 
 def _draw(fits: Sequence[Fit], path: str, source: str) -> None:
-    try:
-        from mpcsim.sim.figures import measured_links
-    except ModuleNotFoundError as error:
-        raise UsageError(f"--figure needs {error.name}: install mpcsim[workbench]") from None
+    from mpcsim.sim.figures import measured_links
+
     save_figure(measured_links(fits), path, f"mpcsim network fit {source}")
     sys.stdout.write(f"written: {path}\n")

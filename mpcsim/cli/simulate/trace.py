@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.service.web import escape_unprintable
+from mpcsim.errors import InvalidEncoding, UsageError, escape_unprintable
 from mpcsim.sim import Trace, rerun
 
 

@@ -17,7 +17,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import needs_extra
 from mpcsim.lab.explorer.model.exploration import Exploration
 from mpcsim.lab.explorer.model.sessions import Edit, LiveSession
 from mpcsim.lab.explorer.parties import PartiesSession
@@ -94,10 +94,8 @@ class Explorer(Exploration):
             UsageError: anywidget is not installed.
         """
         if self._widget is None:
-            try:
+            with needs_extra("workbench", "the widget"):
                 from mpcsim.lab.explorer.widget import ExplorerWidget
-            except ImportError:
-                raise UsageError("the widget needs anywidget: install mpcsim[workbench]") from None
             self._widget = ExplorerWidget(self)
         return self._widget
 

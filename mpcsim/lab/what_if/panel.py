@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import needs_extra
 from mpcsim.lab.what_if.comparison import PERCENTS, SAMPLES, Comparison, Side
 from mpcsim.lab.what_if.configuration import Configuration
 from mpcsim.lab.what_if.fields import FIELDS
@@ -61,10 +61,8 @@ class WhatIf(Comparison):
             UsageError: anywidget is not installed.
         """
         if self._widget is None:
-            try:
+            with needs_extra("workbench", "the widget"):
                 from mpcsim.lab.what_if.widget import WhatIfWidget
-            except ImportError:
-                raise UsageError("the widget needs anywidget: install mpcsim[workbench]") from None
             self._widget = WhatIfWidget(self)
         return self._widget
 

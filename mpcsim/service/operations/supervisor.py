@@ -36,6 +36,8 @@ _LOOPBACK_OF_WILDCARD: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
 """Address at which a server that listens on all addresses is reached."""
 STARTING_S: Final = 60.0
 """Seconds that a process may take until it answers."""
+ASIDE_S: Final = 0.5
+"""Seconds that a process which stops aside may still take when the others have ended."""
 RESTART_PAUSES_S: Final = (0.5, 30.0)
 """The first pause before a process that has ended is started again, and the longest."""
 STABLE_AFTER_S: Final = 60.0
@@ -69,6 +71,8 @@ class Program:
     """Address it listens at."""
     metrics_port: int | None = None
     """Port of its metrics; None: it has none."""
+    stops_aside: bool = False
+    """Whether no other process needs it: it is stopped beside the others, and has ``ASIDE_S``."""
 
     @property
     def address(self) -> str:
@@ -194,6 +198,7 @@ class ProcessGroup:
         """
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._control_lines: dict[str, socket.socket] = {}
+        self._aside: set[str] = set()
         self._environment = dict(environment)
         self.first_line: Callable[[str], bytes] = lambda name: b""
         """Function from a process's name to the bytes it is sent first over its control line."""
@@ -220,6 +225,8 @@ class ProcessGroup:
         check_ports([program])
         if program.name in self:  # it keeps its place in the order
             self._end(program.name)
+        if program.stops_aside:
+            self._aside.add(program.name)
         output = subprocess.DEVNULL if quiet else None
         line, its_end = socket.socketpair()
         with its_end:
@@ -277,11 +284,15 @@ class ProcessGroup:
         An exception meanwhile, such as KeyboardInterrupt, stops those that are left at once.
         """
         try:
-            for process in reversed(self._processes.values()):
+            aside = [self._processes[name] for name in self._aside if name in self]
+            for process in aside:
                 process.terminate()
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(STOPPING_S)
-                _kill(process)
+            for process in reversed(self._processes.values()):
+                if process not in aside:
+                    process.terminate()
+                    _end_within(process, STOPPING_S)
+            for process in aside:
+                _end_within(process, ASIDE_S)
         finally:
             while self._processes:
                 self.kill(next(reversed(self._processes)))
@@ -371,6 +382,13 @@ def _describe_end(status: int) -> str:
     with suppress(ValueError):
         return f"ended by {signal.Signals(-status).name}"
     return f"ended by signal {-status}"
+
+
+def _end_within(process: subprocess.Popen[bytes], patience_s: float) -> None:
+    """Wait for a process to end, and kill it if it does not."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(patience_s)
+    _kill(process)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

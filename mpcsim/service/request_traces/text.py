@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from mpcsim.errors import escape_unprintable
 from mpcsim.service.request_traces.lines import Call, Line, Request
 from mpcsim.service.request_traces.request_trace import ORDER, RequestSpan, RequestTrace
-from mpcsim.service.web.logs import escape_unprintable
 
 LEAST_MS: Final = 0.1
 """Shorter phases are not shown."""

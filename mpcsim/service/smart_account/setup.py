@@ -11,10 +11,9 @@ from eth_typing import ChecksumAddress
 from eth_utils.crypto import keccak
 
 from mpcsim.crypto.rng import Rng, SystemRng
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, needs_extra
 from mpcsim.service.smart_account.chain.anvil import GAS_OF_USER, AnvilChain
 from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
-from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
 from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
 from mpcsim.service.smart_account.deployment import DEFAULT_DEPOSIT
 from mpcsim.service.smart_account.service import SmartAccountService
@@ -39,6 +38,9 @@ def over_embedded_chain(
     Raises:
         UsageError: the contracts are not installed.
     """
+    with needs_extra("workbench", "a chain in this process"):
+        from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
+
     bundler, sponsor, balances = _fresh_accounts(rng)
     chain = EmbeddedChain(balances, chain_id=chain_id, clock=clock)
     return SmartAccountService(

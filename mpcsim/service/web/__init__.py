@@ -7,7 +7,6 @@ from mpcsim.service.web.logs import (
     VARIABLE,
     LogSettings,
     configure_logs,
-    escape_unprintable,
 )
 from mpcsim.service.web.user_limits import SHARE
 
@@ -19,5 +18,4 @@ __all__ = [
     "LogFile",
     "LogSettings",
     "configure_logs",
-    "escape_unprintable",
 ]

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from mpcsim.errors import escape_unprintable
 from mpcsim.service.process.settings import ValueKind, setting
 from mpcsim.service.web import request_ids
 from mpcsim.service.web.log_files import LogFileHandler, log_file
@@ -237,8 +238,3 @@ def _request(fields: Mapping[str, Any]) -> str:
 
 def _short(name: str) -> str:
     return name if len(name) <= SHORT else name[:SHORT] + "…"
-
-
-def escape_unprintable(text: str) -> str:
-    """A line without control characters: whoever wrote it controls no terminal."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

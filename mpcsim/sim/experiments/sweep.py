@@ -43,7 +43,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from mpcsim.errors import MpcError, UsageError
+from mpcsim.errors import MpcError, UsageError, needs_extra
 from mpcsim.processes import Processes
 from mpcsim.sim.experiments.digests import digest
 from mpcsim.sim.network.transport import is_whole_number
@@ -362,12 +362,9 @@ class _NoBar:
 def _bar(total: int, done: int, progress: bool) -> AbstractContextManager[_Bar]:
     if not progress:
         return nullcontext(_NoBar())
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about notebook widgets that are not installed
-            from tqdm.auto import tqdm
-    except ImportError:
-        raise UsageError("a progress bar needs tqdm: install mpcsim[workbench]") from None
+    with needs_extra("workbench", "a progress bar"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about notebook widgets that are not installed
+        from tqdm.auto import tqdm
     bar: AbstractContextManager[_Bar] = tqdm(total=total, initial=done, unit="point", desc="sweep")
     return bar
 

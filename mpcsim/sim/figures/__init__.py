@@ -10,18 +10,21 @@ matplotlib: figures work in scripts, servers and notebooks. Hue identifies the p
 figure; lightness, hatching and dashes (``parts.style``) tell everything else apart.
 """
 
-from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, PALE, WHITE, party_colour, tint
-from mpcsim.sim.figures.critical_path import critical_path
-from mpcsim.sim.figures.curves import curves
-from mpcsim.sim.figures.gantt import gantt
-from mpcsim.sim.figures.heat import heat_map
-from mpcsim.sim.figures.measured_links import measured_links
-from mpcsim.sim.figures.parts.canvas import TALLEST, Chart, html, new_chart, svg
-from mpcsim.sim.figures.parts.style import FILLS
-from mpcsim.sim.figures.ranked_bars import ranked_bars
-from mpcsim.sim.figures.sequence import sequence_diagram
-from mpcsim.sim.figures.stacked_bars import stacked_bars
-from mpcsim.sim.figures.tail_plots import quantile_plot, tail_plot
+from mpcsim.errors import needs_extra
+
+with needs_extra("workbench", "a figure"):
+    from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, PALE, WHITE, party_colour, tint
+    from mpcsim.sim.figures.critical_path import critical_path
+    from mpcsim.sim.figures.curves import curves
+    from mpcsim.sim.figures.gantt import gantt
+    from mpcsim.sim.figures.heat import heat_map
+    from mpcsim.sim.figures.measured_links import measured_links
+    from mpcsim.sim.figures.parts.canvas import TALLEST, Chart, html, new_chart, svg
+    from mpcsim.sim.figures.parts.style import FILLS
+    from mpcsim.sim.figures.ranked_bars import ranked_bars
+    from mpcsim.sim.figures.sequence import sequence_diagram
+    from mpcsim.sim.figures.stacked_bars import stacked_bars
+    from mpcsim.sim.figures.tail_plots import quantile_plot, tail_plot
 
 __all__ = [
     "BLACK",

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mpcsim.errors import needs_extra
 from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
 from mpcsim.sim.network.tcp import state
 from mpcsim.sim.network.topology import Direction, Network
@@ -50,7 +51,8 @@ FEW: Final = 16
 @cache
 def compiled_kernel() -> ModuleType:
     """Return the compiled module, imported on first use: loading numba takes half a second."""
-    return import_module("mpcsim.sim.network.tcp.traffic")
+    with needs_extra("", "a modelled network"):
+        return import_module("mpcsim.sim.network.tcp.traffic")
 
 
 class Arrival(NamedTuple):

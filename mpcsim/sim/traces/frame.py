@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import needs_extra
 from mpcsim.sim.traces.message_segments import PARTS, hop_parts, message_segments
 from mpcsim.sim.traces.records import RunRecord
 
@@ -125,8 +125,6 @@ def _columns(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def load_pandas(what: str = "this") -> Any:
-    try:
+    with needs_extra("workbench", what):
         import pandas
-    except ImportError:
-        raise UsageError(f"{what} needs pandas: install mpcsim[workbench]") from None
     return pandas

@@ -102,9 +102,9 @@ def test_rates_that_cannot_be():
 class Caller:
     """A user's calls, and the key's strings."""
 
-    def __init__(self, service, name="alice"):
+    def __init__(self, service, name="alice", curve="ed25519"):
         self.api = service.user(name)
-        self.share = self.ask("generate", curve="ed25519", password=PASSWORD)[1]
+        self.share = self.ask("generate", curve=curve, password=PASSWORD)[1]
 
     def ask(self, what, **body):
         answer = self.api.post(f"/v3/wallet/{what}", json=body)
@@ -178,15 +178,9 @@ def test_a_signature_in_two_steps_is_no_guess():
 
 def test_signatures_with_presignatures_count():
     with LocalService(cost=CHEAP, limit_signatures=Rate(3)) as service:
-        api = service.user("alice")
-        key = {"curve": "secp256k1", "password": PASSWORD}
-        share = api.post("/v3/wallet/generate", json=key).json()
-        share.pop("public_key")
-        deck = api.post("/v3/wallet/presign", json={**share, "count": 3}).json()["presignatures"]
-        found = []
+        alice, found = Caller(service, curve="secp256k1"), []
+        alice.with_share("presign", count=3)
         for _ in range(3):
-            order = {**share, "message": HASH, "presignatures": deck}
-            answer = api.post("/v3/wallet/sign", json=order)
-            found.append(answer.status_code)
-            deck = answer.json().get("presignatures")
+            deck = alice.said["presignatures"]
+            found.append(alice.with_share("sign", message=HASH, presignatures=deck))
         assert found == [200, 200, 429]

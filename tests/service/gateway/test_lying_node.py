@@ -28,7 +28,7 @@ def be_honest(gateway):
 # ---------------------------------------------------------------------- whose turn it is
 
 
-def done_already(gateway):
+async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client, ec_share):
     """The operator says that its part is over, and takes as many sessions as it can get."""
     node = gateway.links[OPERATOR].node
 
@@ -37,10 +37,6 @@ def done_already(gateway):
         return replace(wire.Answer.from_bytes(reply), open=0).to_bytes()
 
     lie(gateway, OPERATOR, "sign", over)
-
-
-async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client, ec_share):
-    done_already(gateway)
     party, messages = await client.begun(ec_share)
     for _ in range(3):
         assert await service.refusal(client.sign(ec_share)) == BUSY
@@ -50,8 +46,6 @@ async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, clien
 
 
 # ---------------------------------------------------------------------- what is no answer
-
-GARBAGE = (b"?", bytes(200))
 
 
 async def asked(gateway, client, verb, party):
@@ -74,7 +68,7 @@ async def asked(gateway, client, verb, party):
     return work
 
 
-@pytest.mark.parametrize("garbage", GARBAGE, ids=len)
+@pytest.mark.parametrize("garbage", [b"?", bytes(200)], ids=len)
 @pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "standing"])
 async def test_what_is_no_answer_is_a_nodes_failure(verb, garbage, party, caplog, gateway, client):
     asking = await asked(gateway, client, verb, party)

@@ -1,6 +1,5 @@
 """Recovery and activation: two phases, broken off wherever they can be."""
 
-import asyncio
 from contextlib import closing
 from itertools import product
 
@@ -75,20 +74,15 @@ async def test_who_missed_the_end_catches_up(monkeypatch, party, kind, heal, gat
         assert [state for _, _, _, state, _ in rows] == ["active"]
 
 
-def test_one_users_trouble_does_not_keep_the_gateway_from_starting(tmp_path, monkeypatch, caplog):
-    async def make():
-        with service.started(tmp_path) as (gateway, client):
-            bob = service.Client.of(gateway, "bob")
-            share = bob.give_key("ed25519")
-            await miss_activate(monkeypatch, gateway, 2, client.generate("ed25519"))
-            with gateway.links[2].node.store._database.transaction() as cursor:
-                cursor.execute("UPDATE shares SET key_id = 'damaged' WHERE state = 'voted'")
-            return share
-
-    async def use(share):
-        with closing(service.reopen(tmp_path)) as gateway:
-            await service.Client.of(gateway, "bob").check_works(share)
-
-    share = asyncio.run(make())
-    asyncio.run(use(share))
+async def test_one_users_trouble_does_not_keep_the_gateway_from_starting(
+    tmp_path, monkeypatch, caplog
+):
+    with service.started(tmp_path) as (gateway, client):
+        bob = service.Client.of(gateway, "bob")
+        share = bob.give_key("ed25519")
+        await miss_activate(monkeypatch, gateway, 2, client.generate("ed25519"))
+        with gateway.links[2].node.store._database.transaction() as cursor:
+            cursor.execute("UPDATE shares SET key_id = 'damaged' WHERE state = 'voted'")
+    with closing(service.reopen(tmp_path)) as gateway:
+        await service.Client.of(gateway, "bob").check_works(share)
     assert "the operator holds no share of this key" in caplog.text

@@ -330,16 +330,12 @@ async def test_what_was_not_told_is_forgotten_once_it_is_over(clock, gateway, cl
 # ---------------------------------------------------------------------- requests that are cancelled
 
 
-@pytest.mark.parametrize(
-    "call", [f"{verb} {nth}" for verb in ("vote", "activate") for nth in (1, 2)]
-)
+@pytest.mark.parametrize("verb", ["vote", "activate"])
+@pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("kind", ["generate", "recover"])
-async def test_an_activation_outlives_its_caller(monkeypatch, call, kind, gateway, client):
+async def test_an_activation_outlives_its_caller(monkeypatch, verb, nth, kind, gateway, client):
     """Cancelled while the MPC nodes vote, or are told of it: it is done all the same."""
-
-    verb, nth = call.split()
     calls = []
-
     old = client.give_key("ed25519") if kind == "recover" else None
     begin = client.begin_recover if old else client.begin_generate
     session_id, share = await begin("ed25519")
@@ -348,7 +344,7 @@ async def test_an_activation_outlives_its_caller(monkeypatch, call, kind, gatewa
     async def cancelling(link, scope, *arguments, **options):
         if scope.verb == verb:
             calls.append(scope.verb)
-            if len(calls) == int(nth):
+            if len(calls) == nth:
                 activating.cancel()
         return await original(link, scope, *arguments, **options)
 

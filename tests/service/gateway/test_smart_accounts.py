@@ -8,12 +8,10 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import UsageError
 from mpcsim.service.gateway.api.openapi import openapi_document
 from mpcsim.service.gateway.api.smart_accounts import PREFIX, over_rpc
 from mpcsim.service.operations.supervisor import free_port
-from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import ChainTimeout
@@ -23,6 +21,7 @@ from node.local import LocalService
 from tests.helpers.anvil import ANVIL_KEY, anvil
 from tests.helpers.documented import Documented
 from tests.helpers.tiers import fast_few
+from tests.service.smart_account.conftest import PlainOwner
 
 CURVE = "secp256k1"
 MOUNTED = PREFIX + "/{rest:path}"
@@ -109,20 +108,12 @@ def ask(client, endpoint, **request):
     return client.request(endpoint.method, endpoint.path.format(**request), json=body)
 
 
-class Payer:
-    """An owner with a whole key: who signs does not matter here."""
-
-    def __init__(self):
-        self._key = setup.account(SeededRng("payer").bytes(32))
-        self.address = self._key.address
-
-    def sign(self, message_hash):
-        return bytes(self._key.unsafe_sign_hash(message_hash).signature)
-
-
 def operation(client, chain_id=31337):
     """A whole sponsored operation; its receipt."""
-    flow_client, owner = SmartAccountClient(HttpTransport(client), chain_id=chain_id), Payer()
+    flow_client, owner = (
+        SmartAccountClient(HttpTransport(client), chain_id=chain_id),
+        PlainOwner("payer"),
+    )
     flow = flow_client.begin(owner.address, to=RECIPIENT, sponsored=True)
     return dict(flow_client.run(flow, owner.sign))
 
@@ -132,7 +123,7 @@ def operation(client, chain_id=31337):
 def test_a_chain_that_lost_its_contracts_gets_them_again(first):
     with anvil() as url, on_node(url) as service:
         client = service.gateway_user("alice")
-        flow_client, owner = SmartAccountClient(HttpTransport(client)), Payer()
+        flow_client, owner = SmartAccountClient(HttpTransport(client)), PlainOwner("payer")
         flow = flow_client.begin(owner.address, to=RECIPIENT, sponsored=True)
         while "signature" not in flow.fields:
             flow_client.step(flow, owner.sign)

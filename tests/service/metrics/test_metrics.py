@@ -45,7 +45,7 @@ def samples_of(*collectors):
     }
 
 
-def test_who_asks_meanwhile_is_shown_the_same():
+async def test_who_asks_meanwhile_is_shown_the_same():
     """Anybody may ask, and putting figures together takes the interpreter from the service."""
     collected = []
 
@@ -54,13 +54,11 @@ def test_who_asks_meanwhile_is_shown_the_same():
             collected.append(self)
             return iter(())
 
-    async def work():
-        app = create_app(build_registry(MetricsSource("node", [Counting()], [])), Readiness([]))
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
-            return await asyncio.gather(*[http.get("/metrics") for _ in range(9)])
-
-    assert all('part="node"' in answer.text for answer in asyncio.run(work()))
+    app = create_app(build_registry(MetricsSource("node", [Counting()], [])), Readiness([]))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+        answers = await asyncio.gather(*[http.get("/metrics") for _ in range(9)])
+    assert all('part="node"' in answer.text for answer in answers)
     assert len(collected) <= 2  # one for the first, one for all who came after that was begun
 
 

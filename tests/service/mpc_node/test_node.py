@@ -1,7 +1,7 @@
 """An MPC node by itself: what it believes, whoever asks, and what its store survives."""
 
-import asyncio
 import os
+import re
 import stat
 import threading
 from contextlib import closing
@@ -28,7 +28,6 @@ from mpcsim.service.rpc.statements import Abort, SignedRecord
 from mpcsim.service.storage.database import StoreFailed, StoreProblem
 from mpcsim.service.storage.expiry import periodic_expiry
 from tests.helpers import gateway as service
-from tests.helpers.gateway import ask_node
 from tests.helpers.tiers import fast_few
 from tests.service.operations.test_grants import everything, seen
 
@@ -126,36 +125,33 @@ async def test_what_is_replaced_is_let_go_though_the_disk_keeps_it(gateway, clie
     await client.check_works(begun[1])
 
 
-def test_a_node_is_swept_by_time(tmp_path):
+async def test_a_node_is_swept_by_time(tmp_path):
     """It cannot be told that a session is off, and is not asked for anything any more."""
 
-    async def work():
-        now = [0.0]
-        with closing(service.open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
-            await service.Client.of(gateway).begin_generate("ed25519")
-            threads = {thread.name for thread in threading.enumerate()}
-            assert threads >= {f"sweeping {who}" for who in ("gateway", "operator", "institution")}
-            node, swept = gateway.links[OPERATOR].node, threading.Semaphore(0)
-            original = node.sweep
-            node.sweep = lambda: (original(), swept.release())
+    now = [0.0]
+    with closing(service.open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
+        await service.Client.of(gateway).begin_generate("ed25519")
+        threads = {thread.name for thread in threading.enumerate()}
+        assert threads >= {f"sweeping {who}" for who in ("gateway", "operator", "institution")}
+        node, swept = gateway.links[OPERATOR].node, threading.Semaphore(0)
+        original = node.sweep
+        node.sweep = lambda: (original(), swept.release())
 
-            def holds_at(seconds):
-                """How many shares are left after a sweep that begins then."""
-                now[0] = seconds
-                while swept.acquire(blocking=False):
-                    pass
-                for _ in range(2):  # the first may have begun before
-                    assert swept.acquire(timeout=60)
-                return len(node.store.share_inventory("", 9))
+        def holds_at(seconds):
+            """How many shares are left after a sweep that begins then."""
+            now[0] = seconds
+            while swept.acquire(blocking=False):
+                pass
+            for _ in range(2):  # the first may have begun before
+                assert swept.acquire(timeout=60)
+            return len(node.store.share_inventory("", 9))
 
-            with periodic_expiry("operator", node.sweep, 0.001):
-                assert holds_at(59) == 1
-                assert holds_at(61) == 0
-            assert len(gateway.links[INSTITUTION].node.store.share_inventory("", 9)) == 1
-        with closing(open_gateway(tmp_path)) as gateway:
-            assert not any(service.shares_of(gateway).values())
-
-    asyncio.run(work())
+        with periodic_expiry("operator", node.sweep, 0.001):
+            assert holds_at(59) == 1
+            assert holds_at(61) == 0
+        assert len(gateway.links[INSTITUTION].node.store.share_inventory("", 9)) == 1
+    with closing(open_gateway(tmp_path)) as gateway:
+        assert not any(service.shares_of(gateway).values())
 
 
 @pytest.mark.parametrize("seed", fast_few(range(4), 1))
@@ -318,16 +314,6 @@ async def test_a_child_signs_and_after_a_recovery_as_well(gateway, client, ec_sh
     await client.sign(new, signer=signer, path=(0, 7))
 
 
-def refusals(share, client, gateway, user_id, path):
-    """What the node says of a path, and what the gateway passes on."""
-    link = gateway.links[OPERATOR]
-    request = client.proven(share, replace(client.begin_sign(share)[1], path=path))
-    with pytest.raises(Refused) as refused:
-        ask_node(link, "sign", user_id, request)
-    assert not link.node._sessions, "nothing has been begun"
-    return request, refused.value
-
-
 NOWHERE = [
     ("secp256k1", (0, HARDENED), 'step 2 ("2147483648") is hardened'),
     ("ed25519", (0,), "ed25519 keys have no chain code"),
@@ -337,10 +323,11 @@ NOWHERE = [
 @pytest.mark.parametrize(("curve", "path", "words"), NOWHERE)
 async def test_a_path_that_leads_nowhere(gateway, client, share, curve, path, words):
     """Whatever its caller has looked at."""
-    user_id = await client.user_id()
-    request, refused = refusals(share, client, gateway, user_id, path)
-    assert refused.status == 422
-    assert str(refused).startswith(f"Invalid path: {words}")
-    response = await client.post("sign", request)
-    assert (response.status_code, response.json()) == (422, {"error": str(refused)})
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    request = client.proven(share, replace(client.begin_sign(share)[1], path=path))
+    with pytest.raises(Refused, match=f"^Invalid path: {re.escape(words)}") as refused:
+        service.ask_node(link, "sign", user_id, request)
+    assert not link.node._sessions, "nothing has been begun"
+    assert refused.value.status == 422
+    assert await service.refusal(client.ask("sign", request)) == (422, str(refused.value))
     await client.check_works(share)

@@ -20,12 +20,11 @@ from mpcsim.service.operations.backups import PARTS, back_up, inspect_backup, re
 from mpcsim.service.operations.data_folder import claim_folder, prepare, store_file
 from mpcsim.service.storage.database import LAYOUT, Database, Deployment
 
-NOW = 1_800_000_000.0
 TAKEN = "2027-01-15T08:00:00+00:00"
 
 
 def now():
-    return NOW
+    return 1_800_000_000.0
 
 
 def prepared(key_id, user="u", share=b"s"):

@@ -11,8 +11,8 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.operations.data_folder import link_file, prepare, read_link
 from mpcsim.service.storage.database import REGISTRY
 from tests.helpers.gateway import reopen
+from tests.service.operations.conftest import PARTS
 
-SERVICES = ("gateway", "operator", "institution")
 LINKS = [(REGISTRY, party) for party in MPC_NODES] + [(ROLES[party], party) for party in MPC_NODES]
 
 
@@ -51,7 +51,7 @@ def test_the_links_can_be_made_one_after_the_other(tmp_path):
     assert links(tmp_path) == before
 
 
-@pytest.mark.parametrize("role", SERVICES)
+@pytest.mark.parametrize("role", PARTS)
 def test_a_folder_that_is_lost_gets_its_links_again(tmp_path, role):
     reopen(tmp_path).close()
     before = links(tmp_path)
@@ -60,7 +60,7 @@ def test_a_folder_that_is_lost_gets_its_links_again(tmp_path, role):
     assert links(tmp_path) == before
 
 
-@pytest.mark.parametrize("role", SERVICES)
+@pytest.mark.parametrize("role", PARTS)
 def test_a_folder_of_another_deployment_is_refused(tmp_path, role):
     data, other = tmp_path / "data", tmp_path / "other"
     for folder in (data, other):

@@ -16,9 +16,7 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import Database, StoreFailed, StoreProblem
 from tests.helpers.gateway import Client, Failed, reopen, shares_of, started
-from tests.service.operations.conftest import alter_store
-
-NAMES = ("gateway", "operator", "institution")
+from tests.service.operations.conftest import PARTS, alter_store
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +97,7 @@ def test_room_is_kept_for_what_must_be_written(tmp_path):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda trouble: trouble.__name__)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PARTS)
 async def test_what_cannot_be_written_loses_nothing(
     tmp_path, caplog, name, trouble, gateway, client
 ):
@@ -161,7 +159,7 @@ async def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog
 # ---------------------------------------------------------------------- at the start
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PARTS)
 def test_a_locked_file_at_the_start(tmp_path, name):
     reopen(tmp_path).close()
     store = tmp_path / f"{name}/{name}.sqlite"

@@ -69,22 +69,19 @@ def alone(house, user, **options):
     return findings[user].problems
 
 
-def rewrite(folder, role, statement, *values):
-    alter_store(store_file(folder, role), statement, *values)
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("place", fast_few([0.2, 0.4, 0.6, 0.8, 0.999], 2))
 def test_a_damaged_record_is_repaired(house, past, place):
     """Wherever it is damaged, in what it says or in a signature; and the only one that there is."""
-    with closing(sqlite3.connect(store_file(house, "gateway"))) as database:
+    store = store_file(house, "gateway")
+    with closing(sqlite3.connect(store)) as database:
         (record,) = database.execute(
             "SELECT record FROM keys WHERE user_id = ?", (past.ids["bob"],)
         ).fetchone()
     at = int(place * len(record))
     damaged = record[:at] + bytes([record[at] ^ 1]) + record[at + 1 :]
-    rewrite(house, "gateway", "DELETE FROM keys WHERE user_id != ?", past.ids["bob"])
-    rewrite(house, "gateway", "UPDATE keys SET record = ?", damaged)
+    alter_store(store, "DELETE FROM keys WHERE user_id != ?", past.ids["bob"])
+    alter_store(store, "UPDATE keys SET record = ?", damaged)
     assert kinds(alone(house, "bob")) == ["record-damaged"]
     assert alone(house, "bob", repair=True) == ()
     assert alone(house, "bob") == ()
@@ -101,12 +98,13 @@ def test_suspensions_are_told_by_whoever_knows_of_them(house, past):
     assert texts(alone(house, "alice")) == [said]
     assert alone(house, "bob") == ()
     past.put(house)
-    rewrite(house, "operator", "UPDATE shares SET suspended = ? WHERE curve = 'ed25519'", "why")
+    suspend = "UPDATE shares SET suspended = 'why' WHERE curve = 'ed25519'"
+    alter_store(store_file(house, "operator"), suspend)
     assert texts(alone(house, "alice")) == ["this key is suspended at the operator"]
 
 
 def test_a_lost_seal_key_is_told_of_the_keys_from_before(house):
-    rewrite(house, "operator", "DELETE FROM secrets WHERE name = 'seal_key'")
+    alter_store(store_file(house, "operator"), "DELETE FROM secrets WHERE name = 'seal_key'")
     replace_lost_seal_key(house, OPERATOR, SystemRng())
     for user in ("alice", "bob"):
         assert kinds(alone(house, user)) == ["seal-key-lost"]

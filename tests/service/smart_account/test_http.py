@@ -11,15 +11,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from mpcsim.service.smart_account.api.http import (
-    AT_A_TIME_OF_USER,
-    MAX_BODY_BYTES,
-    REQUESTS_OF_USER,
-    RETRY_AFTER_S,
-    TooManyRequests,
-    UserQueues,
-    routes,
-)
+from mpcsim.service.smart_account.api import http as web
 from mpcsim.service.smart_account.client import client as clients
 from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
@@ -44,7 +36,7 @@ def app(service):
         return JSONResponse({"error": error.detail}, error.status_code)
 
     return Starlette(
-        routes=routes(service.answer, check), exception_handlers={HTTPException: refuse}
+        routes=web.routes(service.answer, check), exception_handlers={HTTPException: refuse}
     )
 
 
@@ -73,22 +65,19 @@ def test_a_whole_operation_over_http(embedded, http, owner):
 
 
 @pytest.mark.parametrize("awaits", [False, True])
-def test_a_whole_operation_with_awaits(embedded, owner, awaits):
+async def test_a_whole_operation_with_awaits(embedded, owner, awaits):
     async def sign(message_hash):
         await asyncio.sleep(0)
         return owner.sign(message_hash)
 
-    async def main():
-        options = {"base_url": "http://gateway", "headers": TOKEN}
-        transport = httpx.ASGITransport(app(embedded.service))
-        async with httpx.AsyncClient(transport=transport, **options) as http:
-            client = clients.AsyncSmartAccountClient(clients.AsyncHttpTransport(http))
-            flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
-            await client.run(flow, sign if awaits else owner.sign)
-            assert await client.step(flow, sign) is None
-            return flow
-
-    assert asyncio.run(main()).receipt["status"] == "included"
+    options = {"base_url": "http://gateway", "headers": TOKEN}
+    transport = httpx.ASGITransport(app(embedded.service))
+    async with httpx.AsyncClient(transport=transport, **options) as http:
+        client = clients.AsyncSmartAccountClient(clients.AsyncHttpTransport(http))
+        flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
+        await client.run(flow, sign if awaits else owner.sign)
+        assert await client.step(flow, sign) is None
+    assert flow.receipt["status"] == "included"
 
 
 @pytest.mark.parametrize("endpoint", Endpoint)
@@ -118,7 +107,7 @@ def test_bad_bodies(http, body, says):
 
 
 def test_a_body_of_any_length_is_not_read(http):
-    reply = http.post(Endpoint.GAS.path, content=b" " * (MAX_BODY_BYTES + 1))
+    reply = http.post(Endpoint.GAS.path, content=b" " * (web.MAX_BODY_BYTES + 1))
     assert reply.status_code == 413
     assert set(reply.json()) == {"error"}
 
@@ -136,7 +125,7 @@ def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
 REFUSALS = [
     (ChainUnavailable("the chain's node did not answer: \ud800"), 502, "5"),
     (BudgetSpent("the day's budget is spent", 77), 429, "77"),
-    (TooManyRequests("too many"), 429, f"{RETRY_AFTER_S}"),
+    (web.TooManyRequests("too many"), 429, f"{web.RETRY_AFTER_S}"),
 ]
 
 
@@ -151,21 +140,21 @@ def test_how_a_refusal_is_answered(embedded, http, monkeypatch, refused, status,
 
 
 async def test_a_user_has_so_many_places_and_takes_nobody_elses():
-    places, leave, inside = UserQueues(), asyncio.Event(), Counter()
+    places, leave, inside = web.UserQueues(), asyncio.Event(), Counter()
 
     async def ask(user):
         async with places.hold(user):
             inside[user] += 1
             await leave.wait()
 
-    users = ["alice"] * (REQUESTS_OF_USER + 1) + ["bob"]
+    users = ["alice"] * (web.REQUESTS_OF_USER + 1) + ["bob"]
     asked = [asyncio.create_task(ask(user)) for user in users]
     await asyncio.sleep(0)
-    assert inside == {"alice": AT_A_TIME_OF_USER, "bob": 1}
+    assert inside == {"alice": web.AT_A_TIME_OF_USER, "bob": 1}
     leave.set()
     ended = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(each) for each in ended if each] == [TooManyRequests]
-    assert inside == {"alice": REQUESTS_OF_USER, "bob": 1}
+    assert [type(each) for each in ended if each] == [web.TooManyRequests]
+    assert inside == {"alice": web.REQUESTS_OF_USER, "bob": 1}
     await ask("alice")
     assert not places._of
 
@@ -182,8 +171,8 @@ async def test_a_user_who_asks_for_more_is_refused():
     transport = httpx.ASGITransport(app(Slow()))
     async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=TOKEN) as http:
         path = Endpoint.NONCE.path.format(address=SOMEBODY)
-        asked = [asyncio.create_task(http.get(path)) for _ in range(REQUESTS_OF_USER + 1)]
+        asked = [asyncio.create_task(http.get(path)) for _ in range(web.REQUESTS_OF_USER + 1)]
         ((refused,), rest) = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
         go_on.set()
         statuses = Counter([answer.status_code for answer in await asyncio.gather(*rest)])
-    assert (refused.result().status_code, statuses) == (429, {200: REQUESTS_OF_USER})
+    assert (refused.result().status_code, statuses) == (429, {200: web.REQUESTS_OF_USER})

@@ -1,7 +1,7 @@
 """JupyterLab on the notebooks, as ``mpcsim serve --lab`` starts it.
 
 ``labconfig`` holds other defaults for its settings: it does not ask whether it may fetch news, and
-looks for no newer version; ``jupyter_server_config.json`` keeps its log quiet when it ends. A user's
+looks for no newer version. ``jupyter_server_config.json`` keeps its log quiet at the end. A user's
 own settings win.
 """
 
@@ -47,5 +47,5 @@ def lab_program(at: Program, node: Program, data: Path) -> tuple[Program, str]:
         "WALLET_NODE_URL": node.address,
         "MPCSIM_DATA": str(data.resolve()),
     }
-    lab = Program("lab", command, lab_port, "LAB_PORT", "/api", environment)
+    lab = Program("lab", command, lab_port, "LAB_PORT", "/api", environment, stops_aside=True)
     return lab, f"{lab.address}{page}?token={token}"
