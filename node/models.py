@@ -388,8 +388,8 @@ class Signature(Body):
         Field(
             pattern=r"^([0-9a-f]{128}|[0-9a-f]{130})$",
             description=(
-                "Hex without `0x`: 65 bytes, r, s (low) and v (1b or 1c), on secp256k1; 64 bytes on "
-                "ed25519."
+                "Hex without `0x`: 65 bytes, r, s (low) and v (1b or 1c), on secp256k1; 64 bytes "
+                "on ed25519."
             ),
             examples=[EXAMPLE_SIGNATURE],
         ),
