@@ -86,13 +86,13 @@ def with_short_paths(html: str) -> str:
 
 
 def with_palette(png: str) -> str:
-    """Return a picture in 128 colours, in base64, if that is smaller."""
+    """Return a picture in 32 colours, in base64, if that is smaller."""
     raw = base64.b64decode(png)
     image = Image.open(BytesIO(raw))
     if image.mode == "P":
         return png
     quantized = BytesIO()
-    image.convert("RGBA").quantize(128, method=Image.Quantize.FASTOCTREE).save(
+    image.convert("RGBA").quantize(32, method=Image.Quantize.FASTOCTREE).save(
         quantized, "PNG", optimize=True
     )
     smaller = quantized.getvalue()
