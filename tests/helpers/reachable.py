@@ -1,7 +1,7 @@
 """Modules that an image's processes can reach, and the libraries that these import.
 
-``python -m tests.helpers.reachable node`` imports them all: in an environment with the image's lock
-alone, it shows that nothing is missing, and that nothing is there that nobody imports.
+``python -P tests/helpers/reachable.py node`` imports them all: in an environment with the image's
+lock alone, it shows that nothing is missing, and that nothing is there that nobody imports.
 """
 
 import ast

@@ -153,7 +153,8 @@ def test_every_build_step_works_in_a_clean_directory(tmp_path):
                 subprocess.run(command, shell=True, cwd=source, env=environment, check=True)
         environment["PATH"] = f"{build / 'bin'}:{path}"
     for image in ("node", "gateway"):
-        run = [venv / image / "bin" / "python", "-m", "tests.helpers.reachable", image]
+        reach = ROOT / "tests" / "helpers" / "reachable.py"
+        run = [venv / image / "bin" / "python", "-P", reach, image]
         there = {**environment, "PYTHONPATH": str(ROOT)}
         subprocess.run(run, cwd=source, env=there, check=True)
     shutil.rmtree(source)
