@@ -90,6 +90,9 @@ class Result(Generic[R]):
         """Whether the last attempt's verdict is VALID."""
         return self.verdict is Verdict.VALID
 
+    def __repr__(self) -> str:
+        return f"<Result {self}>"
+
     def __str__(self) -> str:
         tries = f", attempt {len(self.attempts)}" if len(self.attempts) > 1 else ""
         return (

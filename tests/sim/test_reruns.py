@@ -133,3 +133,12 @@ def test_mermaid() -> None:
     named = replace(lost, messages=(replace(lost.messages[0], kind="A\n    P1->>P2: B;"),))
     assert len(named.mermaid().splitlines()) == len(lost.mermaid().splitlines())
     assert "->>" not in named.mermaid()
+
+
+def test_a_file_with_secrets_is_the_owners_and_a_result_prints_in_a_line(tmp_path: Path) -> None:
+    result = simulation(contents=True).sign()
+    path = tmp_path / "trace.jsonl"
+    path.touch(mode=0o644)
+    result.trace.save_jsonl(path, contents=True)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len(repr(result)) < 120

@@ -66,9 +66,16 @@ def to_json(trace: RunRecord, *, contents: bool = False) -> str:
 
 
 def save_jsonl(trace: RunRecord, path: str | Path, *, contents: bool = False) -> Path:
-    """Write the trace as JSON Lines; returns the path. Arguments and errors as of ``to_jsonl``."""
+    """Write the trace as JSON Lines; returns the path. Arguments and errors as of ``to_jsonl``.
+
+    With contents, only the owner may read the file (mode 0600), whatever it was before.
+    """
     path = Path(path)
-    path.write_text(to_jsonl(trace, contents=contents), encoding="utf-8", newline="\n")
+    text = to_jsonl(trace, contents=contents)
+    if contents:
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+    path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
