@@ -38,7 +38,6 @@ def save_figure(figure: Any, path: str | Path, about: str = "") -> None:
     ending = Path(path).suffix.lower()
     said = {_PROGRAM[ending]: f"mpcsim {__version__}", **({_ABOUT[ending]: about} if about else {})}
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata=said)
     except OSError as error:
         raise UsageError(f"--figure: {path}: {error.strerror or error}") from None

@@ -96,7 +96,7 @@ def test_pairs_and_roles(tmp_path: Path, capsys) -> None:
         (["hping3.txt", "--unit=s"], "which says the unit of its times itself"),
         (["hping3.txt", "--output=x.txt"], "--output: x.txt does not end in .toml"),
         (["hping3.txt", "--output=/no/such/x.toml"], "--output: /no/such/x.toml: No such file"),
-        (["hping3.txt", "--figure=x.gif"], "--figure: x.gif ends in none of .png, .svg, .pdf"),
+        (["hping3.txt", "--figure=x.gif"], "--figure: x.gif does not end in .png or .svg or .pdf"),
         (["hping3.txt", "--figure=/no/such/x.png"], "--figure: /no/such/x.png: No such file"),
         (["hping3.txt", "--client=moon"], "client: unknown site 'moon'"),
         (["regions.csv", "--client=seoul"], "where is the gateway? There are several pairs"),

@@ -320,8 +320,7 @@ class _Outputs:
     def draw(self, name: str, make: Callable[[], Any]) -> None:
         """Write a picture, if it is asked for."""
         if (path := self.figures.get(name)) is not None:
-            save_figure(make(), path, self.about)
-            _print(f"written: {path}")
+            self._written("--figure", path, lambda path: save_figure(make(), path, self.about))
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a table, if it is asked for."""

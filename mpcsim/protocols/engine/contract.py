@@ -161,21 +161,23 @@ class Definition(Generic[S, R]):
             ContractError: they do not fit the rounds.
         """
         roles = self.roles(setup)
-        everyone = roles.get("all", ())
-        place = place_of(self.roles)
+        everyone = roles.get("all")
         if not everyone:
-            raise ContractError(f"{place}: the roles of {self.name!r} have no 'all'")
-        for round_, sends in self.kinds():
-            for role in (sends.senders, sends.receivers):
-                if role not in roles:
+            raise ContractError(f"{place_of(self.roles)}: the roles of {self.name!r} have no 'all'")
+        for round_ in self.rounds:
+            for sends in round_.sends:
+                if sends.senders not in roles or sends.receivers not in roles:
+                    role = sends.receivers if sends.senders in roles else sends.senders
                     raise ContractError(
-                        f"{place}: {sends.kind} of round {round_.number}: "
+                        f"{place_of(self.roles)}: {sends.kind} of round {round_.number}: "
                         f"{unknown('role', role, roles)}"
                     )
         for role, members in roles.items():
-            if strangers := sorted(set(members) - set(everyone)):
+            if members is not everyone and not set(everyone).issuperset(members):
+                stranger = min(set(members) - set(everyone))
                 raise ContractError(
-                    f"{place}: role {role!r} has party {strangers[0]}, who is not in 'all'"
+                    f"{place_of(self.roles)}: role {role!r} has party {stranger}, who is not in "
+                    "'all'"
                 )
         return roles
 

@@ -570,7 +570,8 @@ class Party(Generic[S, R]):
             outputs += self._abort(failed, round_.where)
             return
         self._started = True
-        self._check_output(round_, output)
+        if not isinstance(output, RoundOutput):
+            raise round_.broken(f"it returned {type(output).__name__}, not RoundOutput")
         self.keep = output.keep
         if output.pair_secrets:
             self._secrets.in_force.update(output.pair_secrets)
@@ -611,20 +612,36 @@ class Party(Generic[S, R]):
         return sends.sealed or peer in self._secrets.initial
 
     def _send(self, round_: Round, output: RoundOutput) -> list[Output[R]]:
+        """Return the messages of a round.
+
+        Raises:
+            ContractError: they are not those that it declares.
+        """
         outputs: list[Output[R]] = []
+        is_declared, direct = False, 0
         for number, (of, sends) in enumerate(self._kinds, start=1):
             if of is not round_ or self.me not in self._roles[sends.senders]:
                 continue
             said: bytes | None = None
+            kind = sends.kind
             if sends.delivery is Delivery.BROADCAST:
-                assert output.broadcast is not None  # _check_output
+                if not isinstance(output.broadcast, sends.message):
+                    raise round_.broken(f"party {self.me} did not broadcast the {kind} declared")
+                is_declared = True
                 self.inbox.own[sends.message] = (self.me, output.broadcast)
                 said = output.broadcast.encode(self._view.wire)
-            kind = sends.kind
             for j in self._roles[sends.receivers]:
                 if j == self.me:
                     continue
-                payload = output.direct[j].encode(self._view.wire) if said is None else said
+                payload = said
+                if payload is None:
+                    message = output.direct.get(j)
+                    if not isinstance(message, sends.message):
+                        raise round_.broken(
+                            f"party {self.me} sent party {j} no {kind}, as declared"
+                        )
+                    direct += 1
+                    payload = message.encode(self._view.wire)
                 sealed = self._is_sealed(sends, j)
                 if sealed and j not in self._secrets.in_force:
                     raise round_.broken(
@@ -639,38 +656,15 @@ class Party(Generic[S, R]):
                             self.me, j, self.definition.name, round_.number, kind, len(data)
                         )
                     )
-        return outputs
-
-    def _check_output(self, round_: Round, output: object) -> None:
-        """Check that a round sends what it declares, and nothing else.
-
-        Raises:
-            ContractError: it does not.
-        """
-        if not isinstance(output, RoundOutput):
-            raise round_.broken(f"it returned {type(output).__name__}, not RoundOutput")
-        mine = [s for s in round_.sends if self.me in self._roles[s.senders]]
-        said = [s for s in mine if s.delivery is Delivery.BROADCAST]
-        if output.broadcast is not None and not said:
+        if output.broadcast is not None and not is_declared:
+            kind = type(output.broadcast).__name__
+            raise round_.broken(f"party {self.me} broadcast a {kind}, and declares none")
+        if len(output.direct) != direct:
+            to = ", ".join(map(str, sorted(output.direct)))
             raise round_.broken(
-                f"party {self.me} broadcast a {type(output.broadcast).__name__}, and declares none"
+                f"party {self.me} sent messages of their own to {to}, and declares {direct}"
             )
-        for sends in said:
-            if not isinstance(output.broadcast, sends.message):
-                raise round_.broken(f"party {self.me} did not broadcast the {sends.kind} declared")
-        direct = [s for s in mine if s.delivery is Delivery.DIRECT]
-        receivers = {j: s for s in direct for j in self._roles[s.receivers] if j != self.me}
-        for j, message in output.direct.items():
-            if j not in receivers:
-                raise round_.broken(
-                    f"party {self.me} sent party {j} a {type(message).__name__} of its own, and "
-                    "declares none"
-                )
-        for j, sends in receivers.items():
-            if not isinstance(output.direct.get(j), sends.message):
-                raise round_.broken(
-                    f"party {self.me} sent party {j} no {sends.kind}, as it declares"
-                )
+        return outputs
 
     def _pack(self, kind: int, to: PartyId, payload: bytes, *, sealed: bool) -> bytes:
         envelope = Envelope(
