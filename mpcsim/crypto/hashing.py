@@ -16,10 +16,12 @@ RESERVED: Final = "mpcsim/"
 
 
 class HashTag(Enum):
-    """Domain-separation tags. A protocol of another project has tags of its own in a subclass::
+    """Domain-separation tags.
 
-    class CoinTag(HashTag):
-        COMMITMENT = "coin-toss/commitment/v1"
+    A protocol of another project has tags of its own in a subclass::
+
+        class CoinTag(HashTag):
+            COMMITMENT = "coin-toss/commitment/v1"
     """
 
     def __init__(self, name: str) -> None:
