@@ -53,7 +53,7 @@ def workbench() -> Iterator[tuple[Path, str]]:
             said += line
             if "Ctrl-C" in line:
                 break
-        (address,) = re.findall(r"^lab +(\S+)$", said, re.MULTILINE)
+        (address,) = re.findall(r"^JupyterLab +(\S+)$", said, re.MULTILINE)
         yield folder, address
     finally:
         serve.send_signal(signal.SIGTERM)

@@ -618,7 +618,7 @@ class Party(Generic[S, R]):
             ContractError: they are not those that it declares.
         """
         outputs: list[Output[R]] = []
-        is_declared, direct = False, 0
+        is_declared, undeclared = False, {*output.direct}
         for number, (of, sends) in enumerate(self._kinds, start=1):
             if of is not round_ or self.me not in self._roles[sends.senders]:
                 continue
@@ -630,17 +630,18 @@ class Party(Generic[S, R]):
                 is_declared = True
                 self.inbox.own[sends.message] = (self.me, output.broadcast)
                 said = output.broadcast.encode(self._view.wire)
+            else:
+                undeclared -= {*self._roles[sends.receivers]}
             for j in self._roles[sends.receivers]:
                 if j == self.me:
                     continue
                 payload = said
                 if payload is None:
-                    message = output.direct.get(j)
+                    message = output.direct[j] if j in output.direct else None
                     if not isinstance(message, sends.message):
                         raise round_.broken(
                             f"party {self.me} sent party {j} no {kind}, as declared"
                         )
-                    direct += 1
                     payload = message.encode(self._view.wire)
                 sealed = self._is_sealed(sends, j)
                 if sealed and j not in self._secrets.in_force:
@@ -659,10 +660,10 @@ class Party(Generic[S, R]):
         if output.broadcast is not None and not is_declared:
             kind = type(output.broadcast).__name__
             raise round_.broken(f"party {self.me} broadcast a {kind}, and declares none")
-        if len(output.direct) != direct:
-            to = ", ".join(map(str, sorted(output.direct)))
+        if undeclared:
+            to = ", ".join(map(str, sorted(undeclared)))
             raise round_.broken(
-                f"party {self.me} sent messages of their own to {to}, and declares {direct}"
+                f"party {self.me} sent messages of their own to {to}, and declares none"
             )
         return outputs
 
