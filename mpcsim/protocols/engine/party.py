@@ -637,7 +637,7 @@ class Party(Generic[S, R]):
                     continue
                 payload = said
                 if payload is None:
-                    message = output.direct[j] if j in output.direct else None
+                    message = output.direct.get(j)
                     if not isinstance(message, sends.message):
                         raise round_.broken(
                             f"party {self.me} sent party {j} no {kind}, as declared"
