@@ -208,7 +208,7 @@ def _child(key: ExtendedKey, number: int) -> Derived | None:
 
 
 def _has_ripemd160() -> bool:
-    """Return whether hashlib has it: OpenSSL 3.0 before 3.0.7 has it in its legacy provider only."""
+    """Return whether hashlib has it: before OpenSSL 3.0.7 it is in the legacy provider only."""
     try:
         hashlib.new("ripemd160")
     except ValueError:
