@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -20,6 +21,8 @@ def main(
     Args:
         application: makes it; by default as the environment wants it.
     """
+    # Of what is made by imports almost all stays; `reduce_collections` decides for what follows.
+    gc.set_threshold(50_000)
     # Here, because they import what is not on every platform.
     try:
         require_posix()

@@ -20,7 +20,6 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 import base58
-from Crypto.Hash import RIPEMD160
 
 from mpcsim.crypto.encoding import U32, Seq
 from mpcsim.crypto.groups.group import Point, Scalar
@@ -208,7 +207,23 @@ def _child(key: ExtendedKey, number: int) -> Derived | None:
     return Derived(ExtendedKey(K_i, IR, key.depth + 1, fingerprint, number), tweak)
 
 
+def _has_ripemd160() -> bool:
+    """Return whether hashlib has it: before OpenSSL 3.0.7 it is in the legacy provider only."""
+    try:
+        hashlib.new("ripemd160")
+    except ValueError:
+        return False
+    return True
+
+
+_OPENSSL_HAS_RIPEMD160: Final = _has_ripemd160()
+
+
 def hash160(data: bytes) -> bytes:
     """Return RIPEMD-160 of SHA-256 (Bitcoin's HASH160); 20 bytes."""
-    # pycryptodome's RIPEMD-160: OpenSSL 3 has it in its legacy provider only, so hashlib may not.
-    return RIPEMD160.new(hashlib.sha256(data).digest()).digest()
+    digest = hashlib.sha256(data).digest()
+    if _OPENSSL_HAS_RIPEMD160:
+        return hashlib.new("ripemd160", digest).digest()
+    from Crypto.Hash import RIPEMD160
+
+    return RIPEMD160.new(digest).digest()

@@ -11,7 +11,6 @@ import hashlib
 import base58
 import bech32
 from coincurve import PublicKey
-from Crypto.Hash import keccak
 
 from mpcsim.crypto.bip32 import hash160
 from mpcsim.crypto.groups.curves import curve
@@ -103,4 +102,7 @@ def solana(public_key: bytes) -> str:
 
 def _keccak256(data: bytes) -> bytes:
     """Keccak before it became SHA-3: other padding than ``hashlib.sha3_256``."""
+    # Imported here: it brings a parser of C along, which a server does not start with.
+    from Crypto.Hash import keccak
+
     return keccak.new(digest_bits=256, data=data).digest()
