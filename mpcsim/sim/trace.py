@@ -82,7 +82,7 @@ class Trace(RunRecord):
     # ------------------------------------------------------------------ files
 
     def to_json(self, *, contents: bool = False) -> str:
-        """Return the trace, without the outcomes, as one JSON object.
+        """Return the trace, without the results, as one JSON object.
 
         Args:
             contents: what the messages say, field by field, too: SECRETS, and marked as such.
