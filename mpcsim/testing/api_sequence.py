@@ -96,7 +96,7 @@ def _restore_broken(module: str, name: str, problem: str) -> BrokenInvariant:
     found: Any = import_module(module) if module else None
     for part in name.split("."):
         found = getattr(found, part, None)
-    return getattr(found, "Broken", BrokenInvariant)(problem)  # type: ignore[no-any-return]
+    return getattr(found, "Broken", BrokenInvariant)(problem)
 
 
 def is_broken_invariant(caught: Any) -> bool:

@@ -3,9 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from multiprocessing import get_context
 from typing import Any
 
 import pytest
@@ -75,12 +73,3 @@ def test_a_broken_invariant_keeps_its_class_and_steps(duplicate: Callable[[Any],
         assert str(found) == str(broken)
         assert type(found) is (BrokenInvariant if check is local else agreement.Broken)
         assert found.failure.broken is found
-
-
-def test_results_come_back_from_a_spawned_process() -> None:
-    made = simulation("secp256k1")[0]
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        assert (
-            pool.submit(made.sign, b"there").result().value
-            == copy.deepcopy(made).sign(b"there").value
-        )

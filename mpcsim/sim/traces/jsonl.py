@@ -463,7 +463,9 @@ def _ending(line: int, source: str, outcomes: dict[PartyId, Aborted | Waiting]) 
         at_ms=record.take_time("at_ms"),
         text=record.take_field("text", str),
     )
-    read = {"aborted": _aborted, "waiting": _waiting}.get(made.status)
+    readers: dict[str, Callable[[_Record], Aborted | Waiting]]
+    readers = {"aborted": _aborted, "waiting": _waiting}
+    read = readers.get(made.status)
 
     def outcome(name: str) -> Aborted | Waiting:
         source = record.take_field(name, dict)

@@ -21,6 +21,7 @@ from mpcsim.errors import (
     InvalidEncoding,
     OnReceipt,
     Reason,
+    UsageError,
 )
 from mpcsim.protocols.engine import Waiting
 from mpcsim.sim import Trace
@@ -85,6 +86,39 @@ def test_layout(tmp_path: Path) -> None:
     assert (header["format"], header["version"]) == (FORMAT, 3)
     kinds = [record["record"] for record in records]
     assert kinds == ["work"] * len(found.work) + ["message"] * 8 + ["ending"] * 2
+
+
+# ---------------------------------------------------------------------- views and differences
+
+
+@EVERY
+def test_the_view_of_a_party(name: str) -> None:
+    found = trace(name)
+    for party in {ending.party for ending in found.endings}:
+        view = found.of(party)
+        assert [w.start_ms for w in view.work] == [
+            w.start_ms for w in found.work if w.party == party
+        ]
+        assert [m.sent_ms for m in view.messages] == [
+            m.sent_ms for m in found.messages if party in (m.sender, m.receiver)
+        ]
+        assert all(m.work is None or view.work[m.work].party == party for m in view.messages)
+        assert view.of(party) == Trace(**vars(from_jsonl(to_jsonl(view)))) == view
+        assert view.outcomes == {party: found.outcomes[party]}
+    with pytest.raises(UsageError, match="party 9 takes no part; the parties are"):
+        found.of(9)
+
+
+def test_differences_name_record_and_field() -> None:
+    first, *rest = GOOD.messages
+    other = replace(GOOD, seed=5, messages=(replace(first, size=1), *rest[:-1]))
+    assert GOOD.diff(GOOD) == ()
+    assert GOOD.diff(other) == (
+        f"seed: {GOOD.seed} and 5",
+        f"message 0 ({first.kind} 1 → 3): size {first.size} and 1",
+        f"message 7 ({rest[-1].kind} {rest[-1].sender} → {rest[-1].receiver}): "
+        "only in the first trace",
+    )
 
 
 # ---------------------------------------------------------------------- damaged files
