@@ -80,11 +80,12 @@ def to_json(trace: RunRecord, *, contents: bool = False) -> str:
 def save_jsonl(trace: RunRecord, path: str | Path, *, contents: bool = False) -> Path:
     """Write the trace as JSON Lines; returns the path. Arguments and errors as of ``to_jsonl``.
 
-    With contents, only the owner may read the file (mode 0600), whatever it was before.
+    With contents, or with the seed of the secrets in its scenario, only the owner may read the file
+    (mode 0600), whatever it was before.
     """
     path = Path(path)
     text = to_jsonl(trace, contents=contents)
-    if contents:
+    if contents or trace.reproducible:
         path.touch(mode=0o600)
         path.chmod(0o600)
     path.write_text(text, encoding="utf-8", newline="\n")
