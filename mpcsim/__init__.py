@@ -4,7 +4,6 @@ The protocols are the real ones, with every check. Python cannot promise constan
 package is for study, simulation and testing, not for keys that guard value.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mpcsim.version import __version__
@@ -22,5 +21,11 @@ _HOMES = dict.fromkeys(("Network", "Scenario", "Simulation"), "mpcsim.sim")
 def __getattr__(name: str) -> object:
     # Imported on first use: the protocols do without the simulator.
     if name in _HOMES:
+        from importlib import import_module
+
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'mpcsim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -92,6 +92,8 @@ SILENCE_MS: Final = 10_000.0
 """Milliseconds after a recorded call in which messages still under way arrive."""
 CLOSING_S: Final = 5.0
 """Seconds that requests may still take at the end, though nobody waits for them."""
+CANCELLING_S: Final = 0.1
+"""Seconds until what began meanwhile is cancelled, too."""
 
 # The node logs for whoever operates it. Without this, Python would print its errors in a notebook.
 logging.getLogger("node").addHandler(logging.NullHandler())
@@ -525,9 +527,24 @@ class LocalService:
             self.gateway.close()
 
     async def _end(self) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + CLOSING_S
         if self._asking:
             await asyncio.wait(self._asking, timeout=CLOSING_S)
-        await self._lifespans.aclose()
+        if self.clock == "virtual":
+            await self._lifespans.aclose()
+            return
+        # The nodes close one after the other, and each waits for its own requests: what is not over
+        # in time is cancelled, whatever it is, and then they have nothing to wait for.
+        closing = asyncio.create_task(self._lifespans.aclose())
+        kept = {closing, asyncio.current_task(), self._thread.main_task}
+        await asyncio.wait([closing], timeout=max(0.0, until - loop.time()))
+        while not closing.done():
+            for task in asyncio.all_tasks() - kept:
+                task.cancel()
+            await asyncio.wait([closing], timeout=CANCELLING_S)
+        with suppress(asyncio.CancelledError):
+            closing.result()
 
     def __enter__(self) -> Self:
         return self
@@ -575,6 +592,8 @@ class _Thread(ABC):
     """An event loop in a thread of its own."""
 
     loop: asyncio.AbstractEventLoop
+    main_task: asyncio.Task[Any] | None = None
+    """Task that keeps the loop running, if there is one."""
 
     @abstractmethod
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -663,6 +682,7 @@ class _RealThread(_Thread):
         asyncio.run(self._until_over(running))
 
     async def _until_over(self, running: Future[asyncio.AbstractEventLoop]) -> None:
+        self.main_task = asyncio.current_task()
         running.set_result(asyncio.get_running_loop())
         await self._over.wait()
 

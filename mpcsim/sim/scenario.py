@@ -84,6 +84,10 @@ class Policy:
         check_resend("policy", self.resend_ms, self.timeout_ms)
 
 
+SECRET_MARK: Final = "SECRET: every key and nonce of this run follows from its secrets_seed"
+"""Comment in scenario files that have a seed of the secrets."""
+
+
 @dataclass(frozen=True)
 class Scenario:
     """Input of a simulation: network, tasks, faults, policy; ``load(save(x)) == x``."""
@@ -120,6 +124,8 @@ class Scenario:
     def save(self, path: str | Path, note: str = "") -> None:
         """Write a file that ``load`` reads as this scenario.
 
+        A file with a seed of the secrets is marked as secret, and its owner's alone (mode 0600).
+
         Args:
             note: comes first, as a comment.
 
@@ -127,12 +133,17 @@ class Scenario:
             UsageError: a latency or compute is of a class that files do not know.
             OSError: the file cannot be written.
         """
-        Path(path).write_text(self.dumps(note), encoding="utf-8")
+        path, text = Path(path), self.dumps(note)
+        if self.secrets_seed is not None:
+            path.touch(mode=0o600)
+            path.chmod(0o600)
+        path.write_text(text, encoding="utf-8")
 
     def dumps(self, note: str = "") -> str:
         """Return the TOML text that ``save`` writes."""
         own = tables.encode(self, _written, leave_out=frozenset({"network"}), defaults=False)
-        return toml.text(own | self.network.table(), note)
+        marks = [] if self.secrets_seed is None else [SECRET_MARK]
+        return toml.text(own | self.network.table(), "\n".join([*marks, *note.splitlines()]))
 
     def __str__(self) -> str:
         return self.dumps()

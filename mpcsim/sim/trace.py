@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Waiting
-from mpcsim.sim.traces import critical_path, frame, jsonl, mermaid, perfetto, summary
+from mpcsim.sim.traces import critical_path, frame, jsonl, mermaid, perfetto, summary, views
 from mpcsim.sim.traces.critical_path import CriticalPath
 from mpcsim.sim.traces.records import RunRecord
 from mpcsim.sim.traces.summary import Summary
@@ -57,6 +57,20 @@ class Trace(RunRecord):
         """
         return frame.to_frame(self)
 
+    def diff(self, other: RunRecord) -> tuple[str, ...]:
+        """Return the differences to another trace, a line each; none if the two are equal."""
+        return tuple(views.differences(self, other))
+
+    def of(self, party: int) -> Trace:
+        """Return the trace with one party's work and messages only, numbered anew.
+
+        All endings remain, and of the outcomes the party's own.
+
+        Raises:
+            UsageError: the party takes no part.
+        """
+        return views.view_of(self, party)
+
     # ------------------------------------------------------------------ figures
 
     def sequence_diagram(self, *, gateway: bool = False) -> Figure:
@@ -82,7 +96,7 @@ class Trace(RunRecord):
     # ------------------------------------------------------------------ files
 
     def to_json(self, *, contents: bool = False) -> str:
-        """Return the trace, without the outcomes, as one JSON object.
+        """Return the trace, without the results, as one JSON object.
 
         Args:
             contents: what the messages say, field by field, too: SECRETS, and marked as such.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Final
 
 
@@ -72,6 +73,8 @@ class BrokenInvariant(AssertionError):
     """Name of the invariant, e.g. ``retired_share_never_signs``."""
     statement = ""
     """Statement that should have held, one sentence."""
+    source = ("", "")
+    """Module of its invariant, and its name there: pickles refer to the class by it."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -82,6 +85,18 @@ class BrokenInvariant(AssertionError):
 
     def __str__(self) -> str:
         return self.problem if self.failure is None else str(self.failure)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = vars(self) | {"name": self.name, "statement": self.statement}
+        return _restore_broken, (*self.source, self.problem), state
+
+
+def _restore_broken(module: str, name: str, problem: str) -> BrokenInvariant:
+    """Return an exception of the invariant's own class, if the invariant has a name in a module."""
+    found: Any = import_module(module) if module else None
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return getattr(found, "Broken", BrokenInvariant)(problem)
 
 
 def is_broken_invariant(caught: Any) -> bool:

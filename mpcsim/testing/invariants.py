@@ -43,7 +43,12 @@ class Invariant(Generic[P]):
         self.Broken: type[BrokenInvariant] = type(
             "".join(word.capitalize() for word in self.name.split("_")),
             (BrokenInvariant,),
-            {"name": self.name, "statement": self.statement, "__doc__": self.statement},
+            {
+                "name": self.name,
+                "statement": self.statement,
+                "source": (check.__module__, check.__qualname__),
+                "__doc__": self.statement,
+            },
         )
         """Exception class of this invariant."""
 

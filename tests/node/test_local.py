@@ -346,6 +346,16 @@ def test_closing():
         service.wait(1)
 
 
+def test_closing_in_real_time_waits_no_longer_than_it_says(monkeypatch):
+    monkeypatch.setattr("node.local.CLOSING_S", 0.05)
+    service = local(Network.star(3_600_000.0), clock="real")
+    body = {"curve": "secp256k1", "password": PASSWORD}
+    request = service.user("alice").build_request("POST", "/v3/wallet/generate", json=body)
+    asked = service._thread.begin(service.answer(request))
+    service.close()  # the links alone would take hours
+    assert asked.cancelled()
+
+
 IMPOSSIBLE = [
     {"clock": "lunar"},
     {"clock": "real", "cpu_factor": 1.0},

@@ -1,6 +1,8 @@
 """Imports point downwards, room by room, and the protocol code does no I/O of its own."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from itertools import takewhile
@@ -380,3 +382,9 @@ def test_circles_of_all_kinds_are_found(tmp_path, one, other):
 def test_the_check_catches(tmp_path, name, source):
     written(tmp_path, {name: source})
     assert len(check(tmp_path)) == 1
+
+
+def test_runs_of_protocols_load_no_web_server():
+    code = "import mpcsim.testing.protocols, sys; print(*{'starlette', 'uvicorn'} & {*sys.modules})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""

@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import mpcsim
 from tests.helpers.notebooks import notebooks
 from tests.helpers.public_names import is_package, private_in
 from tests.helpers.repo import ROOT
@@ -88,3 +89,7 @@ def test_what_is_private_is_found(line):
 
 if __name__ == "__main__":
     NAMES.write_text(json.dumps(offers(), indent=1) + "\n", encoding="utf-8")
+
+
+def test_completion_shows_public_names_only():
+    assert dir(mpcsim) == sorted(mpcsim.__all__)

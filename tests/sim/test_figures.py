@@ -4,6 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 from base64 import b64decode
 from collections.abc import Callable
+from cProfile import Profile
 from dataclasses import replace
 from functools import cache
 from io import BytesIO
@@ -360,3 +361,23 @@ def test_a_result_in_a_notebook() -> None:
 )
 def test_sizes(number: int, text: str) -> None:
     assert size(number) == text
+
+
+def test_a_large_diagram_costs_calls_in_proportion() -> None:
+    found = trace("three-party signature")
+
+    def calls(times: int) -> int:
+        messages = [
+            replace(
+                m, sent_ms=m.sent_ms + at * 500, received_ms=m.sent_ms + at * 500 + 20, work=None
+            )
+            for at in range(times)
+            for m in found.messages
+        ]
+        many = tuple(replace(m, number=at) for at, m in enumerate(messages))
+        made = replace(found, messages=many, work=(), finished_ms=times * 500.0)
+        profile = Profile()
+        profile.runcall(sequence_diagram, made)
+        return sum(each.callcount for each in profile.getstats())
+
+    assert calls(8) < 6 * calls(2)

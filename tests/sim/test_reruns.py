@@ -11,6 +11,7 @@ import pytest
 from mpcsim import Network, Scenario, Simulation
 from mpcsim.errors import UsageError
 from mpcsim.sim import Free, Measured, Trace, rerun
+from mpcsim.sim.scenario import SECRET_MARK
 from mpcsim.sim.traces.jsonl import MARK
 from mpcsim.sim.traces.records import Verdict
 from tests.helpers.traces import trace
@@ -141,4 +142,9 @@ def test_a_file_with_secrets_is_the_owners_and_a_result_prints_in_a_line(tmp_pat
     path.touch(mode=0o644)
     result.trace.save_jsonl(path, contents=True)
     assert path.stat().st_mode & 0o777 == 0o600
+    for save in (result.trace.save_jsonl, result.trace.scenario.save):  # type: ignore[attr-defined]
+        path.chmod(0o644)
+        save(path)  # with the seed of the secrets
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert SECRET_MARK in path.read_text()
     assert len(repr(result)) < 120

@@ -159,6 +159,11 @@ class Point(ABC):
     def __hash__(self) -> int:
         return hash((self.group.name, b"" if self.is_identity else self.encode()))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        if self.is_identity:
+            return getattr, (self.group, "identity")
+        return self.group.decode_point, (self.encode(),)
+
     def __repr__(self) -> str:
         text = "identity" if self.is_identity else self.encode().hex()
         return f"Point<{self.group.name}, {text}>"
@@ -222,5 +227,5 @@ class Group(ABC):
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("groups are singletons; refer to them by name")
+    def __reduce__(self) -> str:
+        return self.name.upper()  # the name of the only instance, in the class's module

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, cast
+from importlib import import_module
+from types import ModuleType
+from typing import Annotated, Any, cast
 
 from mpcsim.crypto.encoding import (
     BYTES32,
@@ -194,6 +196,26 @@ class OtMta(Mta):
         self.parameters = parameters
         self.kernel = kernel
         self.identifier = parameters.identifier
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not OtMta or type(other) is not OtMta:
+            return self is other
+        return (self.parameters, self.kernel) == (other.parameters, other.kernel)
+
+    def __hash__(self) -> int:
+        return hash(self.identifier)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Kernels are modules, which do not pickle, and stay one and the same in a deep copy.
+        kernel = self.kernel
+        return vars(self) | {
+            "kernel": kernel.__name__ if isinstance(kernel, ModuleType) else kernel
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if isinstance(kernel := state["kernel"], str):
+            self.kernel = cast(Kernel, import_module(kernel))
 
     def setup_start(
         self, sid: bytes, me: int, peer: int, rng: Rng

@@ -2,7 +2,8 @@
 
 A file has a header with the format's name, its version and the run's own fields, then one record
 per line: work, messages, endings, each in order of its number. Times read back as exactly the same
-floats. The parties' results are left out, because they may be secret; contents of messages are
+floats. An ending says as data why its party aborted or what it waited for. The parties' results
+are left out, because they may be secret; contents of messages, and the evidence of an abort, are
 included on request."""
 
 from __future__ import annotations
@@ -14,8 +15,19 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.errors import (
+    Aborted,
+    AbortReason,
+    Evidence,
+    InRound,
+    InvalidEncoding,
+    OnReceipt,
+    Reason,
+    UsageError,
+    Where,
+)
 from mpcsim.ids import PartyId
+from mpcsim.protocols.engine import Waiting
 from mpcsim.sim.network.transport import Transfer
 from mpcsim.sim.traces.records import (
     FORMAT,
@@ -27,7 +39,7 @@ from mpcsim.sim.traces.records import (
     WorkRecord,
 )
 
-VERSION: Final = 2
+VERSION: Final = 3
 MARK: Final = "SECRETS: what only the receivers of messages may see is in this file"
 _PARTS: Final = {"work": "work", "messages": "message", "endings": "ending"}
 """Lists of records, each with the name of its records."""
@@ -68,11 +80,12 @@ def to_json(trace: RunRecord, *, contents: bool = False) -> str:
 def save_jsonl(trace: RunRecord, path: str | Path, *, contents: bool = False) -> Path:
     """Write the trace as JSON Lines; returns the path. Arguments and errors as of ``to_jsonl``.
 
-    With contents, only the owner may read the file (mode 0600), whatever it was before.
+    With contents, or with the seed of the secrets in its scenario, only the owner may read the file
+    (mode 0600), whatever it was before.
     """
     path = Path(path)
     text = to_jsonl(trace, contents=contents)
-    if contents:
+    if contents or trace.reproducible:
         path.touch(mode=0o600)
         path.chmod(0o600)
     path.write_text(text, encoding="utf-8", newline="\n")
@@ -107,6 +120,11 @@ def _header(trace: RunRecord, contents: bool) -> dict[str, Any]:
 
 
 def _records(trace: RunRecord, part: str, contents: bool) -> list[dict[str, Any]]:
+    if part == "endings":
+        return [
+            {**_flat(ending), "outcome": _failure(trace.outcomes.get(ending.party), contents)}
+            for ending in trace.endings
+        ]
     if part != "messages":
         return [_flat(record) for record in getattr(trace, part)]
     found = []
@@ -118,6 +136,48 @@ def _records(trace: RunRecord, part: str, contents: bool) -> list[dict[str, Any]
     return found
 
 
+def _failure(outcome: object, contents: bool) -> dict[str, Any] | None:
+    """Return an abort or a wait as data, without secrets; None for any other outcome."""
+    match outcome:
+        case Aborted():
+            flat = _flat(outcome)
+            flat |= {name: sorted(flat[name]) for name in ("culprits", "suspects", "about")}
+            shown = outcome.evidence if contents else ()
+            evidence = [_flat(each) | {"payload": each.payload.hex()} for each in shown]
+            where = _flat(outcome.where)
+            return flat | {
+                "reason": _reason_name(outcome.reason),
+                "where": where,
+                "evidence": evidence,
+            }
+        case Waiting():
+            missing = {kind: sorted(who) for kind, who in outcome.missing.items()}
+            gave_up = {str(i): reason for i, reason in outcome.gave_up.items()}
+            unopened = sorted(outcome.unopened)
+            found = {"missing": missing, "unopened": unopened, "gave_up": gave_up}
+            return _flat(outcome) | found
+    return None
+
+
+def _reason_name(reason: AbortReason) -> str:
+    """Return the name of a reason in files: with its module and class if a protocol defines it."""
+    owner = type(reason)
+    return (
+        reason.name if owner is Reason else f"{owner.__module__}:{owner.__qualname__}.{reason.name}"
+    )
+
+
+def _reasons() -> dict[str, AbortReason]:
+    """Return all reasons of imported protocols by their names in files."""
+    found: dict[str, AbortReason] = {}
+    classes = [AbortReason]
+    while classes:
+        owner = classes.pop()
+        found |= {_reason_name(reason): reason for reason in owner}
+        classes += owner.__subclasses__()
+    return found
+
+
 def _flat(record: Any) -> dict[str, Any]:
     return {f.name: getattr(record, f.name) for f in fields(record)}
 
@@ -126,7 +186,7 @@ def _flat(record: Any) -> dict[str, Any]:
 
 
 def load(path: str | Path) -> RunRecord:
-    """Read a trace that ``save_jsonl`` wrote; it equals the original, without the outcomes.
+    """Read a trace that ``save_jsonl`` wrote; it equals the original, without results.
 
     Raises:
         InvalidEncoding: not a trace, of another version, or damaged; says in which line.
@@ -185,7 +245,8 @@ def from_jsonl(text: str) -> RunRecord:
                     f"line {made.number + 2}: work: its cause, message {made.cause[1]}, "
                     f"comes from later work"
                 )
-    endings = tuple(_ending(*next(body)) for _ in range(counts["endings"]))
+    outcomes: dict[PartyId, Aborted | Waiting] = {}
+    endings = tuple(_ending(*next(body), outcomes) for _ in range(counts["endings"]))
     trace = RunRecord(
         name=header.take_field("name", str),
         network=header.take_field("network", str),
@@ -200,6 +261,7 @@ def from_jsonl(text: str) -> RunRecord:
         reproducible=header.take_field("reproducible", bool),
         scenario=header.take_field("scenario", str),
         versions=_texts(header, "versions"),
+        outcomes=outcomes,
         contents=contents,
     )
     header.check_empty()
@@ -394,7 +456,7 @@ def _no_text(source: Any) -> Any:
     return None if isinstance(source, str) else source
 
 
-def _ending(line: int, source: str) -> Ending:
+def _ending(line: int, source: str, outcomes: dict[PartyId, Aborted | Waiting]) -> Ending:
     record = _open(line, source, "ending")
     made = Ending(
         party=PartyId(record.take_field("party", int)),
@@ -402,5 +464,88 @@ def _ending(line: int, source: str) -> Ending:
         at_ms=record.take_time("at_ms"),
         text=record.take_field("text", str),
     )
+    readers: dict[str, Callable[[_Record], Aborted | Waiting]]
+    readers = {"aborted": _aborted, "waiting": _waiting}
+    read = readers.get(made.status)
+
+    def outcome(name: str) -> Aborted | Waiting:
+        source = record.take_field(name, dict)
+        if read is None:
+            raise record.wrong("outcome of a party that is done: results are in no file")
+        inner = _Record(line, source, "outcome")
+        found = read(inner)
+        inner.check_empty()
+        return found
+
+    found = record.take_optional("outcome", outcome)
+    if found is not None:
+        outcomes[made.party] = found
     record.check_empty()
     return made
+
+
+def _aborted(record: _Record) -> Aborted:
+    name = record.take_field("reason", str)
+    reason = _reasons().get(name)
+    if reason is None:
+        hint = "; import the module that defines it first" if ":" in name else ""
+        raise record.wrong(f"reason is {name!r}: unknown{hint}")
+    return Aborted(
+        reason=reason,
+        where=_where(_Record(record.line, record.take_field("where", dict), "where")),
+        culprits=_parties(record, "culprits"),
+        suspects=_parties(record, "suspects"),
+        about=_parties(record, "about"),
+        detail=record.take_field("detail", str),
+        evidence=tuple(
+            _evidence(_Record(record.line, _no_text(each), "evidence"))
+            for each in record.take_field("evidence", list)
+        ),
+        unsealed=record.take_field("unsealed", bool),
+        prepared=record.take_field("prepared", bool),
+        reported_by=record.take_optional(
+            "reported_by", lambda name: PartyId(record.take_field(name, int))
+        ),
+    )
+
+
+def _where(record: _Record) -> Where:
+    found: Where
+    if "round" in record.values:
+        found = InRound(record.take_field("round", int), record.take_field("name", str))
+    else:
+        found = OnReceipt(record.take_field("sender", int), record.take_field("kind", str))
+    record.check_empty()
+    return found
+
+
+def _evidence(record: _Record) -> Evidence:
+    sender, kind = record.take_field("sender", int), record.take_field("kind", str)
+    payload = record.take_field("payload", str)
+    try:
+        found = Evidence(sender, kind, bytes.fromhex(payload))
+    except ValueError:
+        raise record.wrong(f"payload is {_shorten(payload)}: not hexadecimal") from None
+    record.check_empty()
+    return found
+
+
+def _waiting(record: _Record) -> Waiting:
+    missing = _Record(record.line, record.take_field("missing", dict), "missing")
+    gave_up = _texts(record, "gave_up")
+    if not all(i.isascii() and i.isdecimal() for i in gave_up):
+        raise record.wrong(f"gave_up is {_shorten(gave_up)}: not texts by number of a party")
+    return Waiting(
+        round=record.take_field("round", int),
+        name=record.take_field("name", str),
+        missing={kind: _parties(missing, kind) for kind in [*missing.values]},
+        unopened=_parties(record, "unopened"),
+        gave_up={PartyId(int(i)): reason for i, reason in gave_up.items()},
+    )
+
+
+def _parties(record: _Record, name: str) -> frozenset[PartyId]:
+    found = record.take_field(name, list)
+    if not all(type(i) is int and i >= 0 for i in found):
+        raise record.wrong(f"{name} is {_shorten(found)}: not numbers of parties")
+    return frozenset(map(PartyId, found))

@@ -151,7 +151,7 @@ class RunRecord:
     reproducible: bool = False
     """Whether the parties' secrets follow from a seed."""
     outcomes: Mapping[PartyId, Any] = field(default_factory=dict, repr=False, compare=False)
-    """Outcome of each party; not part of an exported trace."""
+    """Outcome of each party; files have those of failed parties, and no results."""
     scenario: object = field(default="", repr=False, compare=False)
     """Scenario that runs this session again as its last task, or its text; empty if there is
     none."""

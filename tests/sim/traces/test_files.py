@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.errors import InvalidEncoding
+from mpcsim.errors import (
+    Aborted,
+    AbortReason,
+    Blame,
+    Consequence,
+    Evidence,
+    InRound,
+    InvalidEncoding,
+    OnReceipt,
+    Reason,
+    UsageError,
+)
+from mpcsim.protocols.engine import Waiting
 from mpcsim.sim import Trace
+from mpcsim.sim.traces import jsonl
 from mpcsim.sim.traces.critical_path import critical_path
 from mpcsim.sim.traces.jsonl import from_jsonl, load, save_jsonl, to_jsonl
 from mpcsim.sim.traces.perfetto import perfetto
-from mpcsim.sim.traces.records import FORMAT
+from mpcsim.sim.traces.records import FORMAT, Ending
 from tests.helpers.traces import NAMES, trace
 
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -29,9 +43,38 @@ def test_what_is_written_reads_back(name: str, tmp_path: Path) -> None:
     path = found.save_jsonl(tmp_path / "trace.jsonl")
     loaded = Trace.load(path)
     assert loaded == found
-    assert loaded.outcomes == {}
+    failed = {i: o for i, o in found.outcomes.items() if isinstance(o, Aborted | Waiting)}
+    assert loaded.outcomes == {i: _without_evidence(o) for i, o in failed.items()}
+    assert loaded.waiting == found.waiting
+    assert loaded.aborted == (found.aborted and _without_evidence(found.aborted))
     assert to_jsonl(loaded) == to_jsonl(found)
     assert str(loaded) == str(found)
+
+
+def _without_evidence(outcome: Aborted | Waiting) -> Aborted | Waiting:
+    return replace(outcome, evidence=()) if isinstance(outcome, Aborted) else outcome
+
+
+class WeatherReason(AbortReason):
+    RAIN = ("it rains", Consequence.RETRY, Blame.NOBODY)
+
+
+OWN = Aborted(WeatherReason.RAIN, OnReceipt(1, "Offer"), reported_by=2, prepared=True)
+BLAMED = Aborted(
+    Reason.OT_EXTENSION_CHECK, InRound(2, "reply"), frozenset({1}), frozenset({2}), frozenset({3}),
+    "a detail", (Evidence(1, "Offer", b"SECRET"),), unsealed=True,
+)  # fmt: skip
+GAVE_UP = Waiting(3, "finish", {"Offer": frozenset({1})}, frozenset({2}), {1: "no"})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("outcome", [OWN, BLAMED, GAVE_UP])
+def test_how_a_party_failed_reads_back(outcome: Aborted | Waiting) -> None:
+    status = "waiting" if isinstance(outcome, Waiting) else "aborted"
+    ending = Ending(1, status, 1.0)  # type: ignore[arg-type]
+    made = replace(GOOD, endings=(ending,), outcomes={1: outcome}, contents={0: {}})
+    assert from_jsonl(to_jsonl(made)).outcomes == {1: _without_evidence(outcome)}
+    assert from_jsonl(to_jsonl(made, contents=True)).outcomes == {1: outcome}
+    assert b"SECRET".hex() not in to_jsonl(made)
 
 
 def test_layout(tmp_path: Path) -> None:
@@ -40,9 +83,42 @@ def test_layout(tmp_path: Path) -> None:
     data = path.read_bytes()
     assert b"\r" not in data
     header, *records = [json.loads(line) for line in data.decode().splitlines()]
-    assert (header["format"], header["version"]) == (FORMAT, 2)
+    assert (header["format"], header["version"]) == (FORMAT, 3)
     kinds = [record["record"] for record in records]
     assert kinds == ["work"] * len(found.work) + ["message"] * 8 + ["ending"] * 2
+
+
+# ---------------------------------------------------------------------- views and differences
+
+
+@EVERY
+def test_the_view_of_a_party(name: str) -> None:
+    found = trace(name)
+    for party in {ending.party for ending in found.endings}:
+        view = found.of(party)
+        assert [w.start_ms for w in view.work] == [
+            w.start_ms for w in found.work if w.party == party
+        ]
+        assert [m.sent_ms for m in view.messages] == [
+            m.sent_ms for m in found.messages if party in (m.sender, m.receiver)
+        ]
+        assert all(m.work is None or view.work[m.work].party == party for m in view.messages)
+        assert view.of(party) == Trace(**vars(from_jsonl(to_jsonl(view)))) == view
+        assert view.outcomes == {party: found.outcomes[party]}
+    with pytest.raises(UsageError, match="party 9 takes no part; the parties are"):
+        found.of(9)
+
+
+def test_differences_name_record_and_field() -> None:
+    first, *rest = GOOD.messages
+    other = replace(GOOD, seed=5, messages=(replace(first, size=1), *rest[:-1]))
+    assert GOOD.diff(GOOD) == ()
+    assert GOOD.diff(other) == (
+        f"seed: {GOOD.seed} and 5",
+        f"message 0 ({first.kind} 1 → 3): size {first.size} and 1",
+        f"message 7 ({rest[-1].kind} {rest[-1].sender} → {rest[-1].receiver}): "
+        "only in the first trace",
+    )
 
 
 # ---------------------------------------------------------------------- damaged files
@@ -51,6 +127,8 @@ GOOD = trace("two-party signature")
 LINES = to_jsonl(GOOD).splitlines()
 WORK, MESSAGE, ENDING = 1, 1 + len(GOOD.work), 1 + len(GOOD.work) + len(GOOD.messages)
 """Index of the first line of each kind."""
+ABORT = jsonl._failure(BLAMED, contents=False) or {}
+WAIT = jsonl._failure(GAVE_UP, contents=False) or {}
 
 
 def changed(line: int, change: Callable[[dict[str, Any]], object]) -> str:
@@ -73,7 +151,7 @@ def removing(name: str) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("line", "change", "reason"),
     [
-        (0, setting(version=3), "version is 3; this package reads 2"),
+        (0, setting(version=2), "version is 2; this package reads 3"),
         (0, setting(version="1"), "version is '1'"),
         (0, removing("version"), "version is None"),
         (0, removing("format"), "header is missing"),
@@ -109,6 +187,26 @@ def removing(name: str) -> Callable[[dict[str, Any]], None]:
         (MESSAGE, setting(size=-1), "size is -1: below 0"),
         (ENDING, setting(status="gone"), "status is 'gone'"),
         (ENDING, removing("at_ms"), "at_ms is missing"),
+        (ENDING, removing("outcome"), "outcome is missing"),
+        (ENDING, setting(outcome={}), "outcome of a party that is done"),
+        *(
+            (ENDING, setting(status=status, outcome=data | wrong), reason)
+            for status, data, wrong, reason in (
+                ("aborted", ABORT, {"reason": "WIND"}, "reason is 'WIND': unknown"),
+                ("aborted", ABORT, {"reason": "a:B.C"}, "import the module that defines it"),
+                ("aborted", ABORT, {"culprits": ["1"]}, "not numbers of parties"),
+                ("aborted", ABORT, {"where": {}}, "where: sender is missing"),
+                ("aborted", ABORT, {"more": 1}, "unknown field 'more'"),
+                (
+                    "aborted",
+                    ABORT,
+                    {"evidence": [{"sender": 1, "kind": "a", "payload": "x"}]},
+                    "not hexadecimal",
+                ),
+                ("waiting", WAIT, {"missing": {"Offer": 1}}, "Offer is 1: not a list"),
+                ("waiting", WAIT, {"gave_up": {"one": "no"}}, "not texts by number"),
+            )
+        ),
     ],
 )
 def test_a_wrong_field_is_refused(line: int, change: Any, reason: str) -> None:

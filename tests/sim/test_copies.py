@@ -1,0 +1,75 @@
+"""Everything that comes out of a run can be copied and sent to another process."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.kernels import PLAIN
+from mpcsim.crypto.mta import OtMta
+from mpcsim.errors import Reason
+from mpcsim.protocols.frost.rounds import FrostSetup
+from mpcsim.sim import Free, Network, Simulation
+from mpcsim.testing import BrokenInvariant, Failure, invariant
+from mpcsim.testing.runs.protocol_checks import agreement
+from tests.helpers.traces import trace
+
+COPIES = pytest.mark.parametrize(
+    "duplicate",
+    [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))],
+    ids=("deep", "pickle"),
+)
+
+
+@cache
+def simulation(curve: str) -> tuple[Simulation, list[Any]]:
+    made = Simulation(Network.star(), compute=Free(), secrets_seed="copies", contents=True)
+    results: list[Any] = [made.generate(curve)]
+    results += [made.presign()] if curve == "secp256k1" else []
+    return made, [*results, made.sign(), made.recover()]
+
+
+@COPIES
+def test_values_are_equal_to_their_copies(duplicate: Callable[[Any], Any]) -> None:
+    ed25519, results = simulation("ed25519")
+    secp256k1, more = simulation("secp256k1")
+    values = [*results, *more, ed25519.shares, secp256k1.shares, trace("aborted"), Network.star()]
+    values += [
+        FrostSetup(ed25519.shares[1], (1, 3), b"m"),
+        OtMta(kernel=PLAIN),
+        Reason.MALFORMED_MESSAGE,
+    ]  # type: ignore[index]
+    for group in (ED25519, SECP256K1):
+        values += [group.identity, group.base(group.scalar(5)), group.scalar(7)]
+        assert duplicate(group) is group
+    for value in values:
+        assert duplicate(value) == value
+    assert duplicate(trace("aborted")).outcomes == trace("aborted").outcomes
+
+
+@COPIES
+def test_a_copied_simulation_goes_on_alike(duplicate: Callable[[Any], Any]) -> None:
+    made = simulation("ed25519")[0]
+    one, other = duplicate(made), duplicate(made)
+    assert one.sign(b"next").value == other.sign(b"next").value
+
+
+@COPIES
+def test_a_broken_invariant_keeps_its_class_and_steps(duplicate: Callable[[Any], Any]) -> None:
+    @invariant
+    def local(value: int) -> str | None:
+        "It is small."
+        return None
+
+    for check in (agreement, local):
+        broken = check.Broken("a problem")
+        broken.failure = Failure(broken, ["the step"], "code()")
+        found = duplicate(broken)
+        assert str(found) == str(broken)
+        assert type(found) is (BrokenInvariant if check is local else agreement.Broken)
+        assert found.failure.broken is found
