@@ -56,6 +56,13 @@ class InternalError(MpcError):
 class MissingExtra(UsageError, ModuleNotFoundError):
     """A library is not installed; the text names the extra of this package that brings it."""
 
+    def __init__(self, text: str, *, name: str) -> None:
+        """
+        Args:
+            name: of the library.
+        """
+        ImportError.__init__(self, text, name=name)
+
 
 @contextmanager
 def needs_extra(extra: str, what: str) -> Iterator[None]:

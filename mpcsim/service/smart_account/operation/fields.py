@@ -166,7 +166,9 @@ FIELDS: Final[Mapping[str, Field]] = {
 }
 """Fields in the order of the EntryPoint's struct."""
 
-_BY_CAMEL: Final = {field.camel: field.name for field in FIELDS.values()}
+_BY_CAMEL: Final = {
+    field.camel: field.name for field in FIELDS.values() if field.camel != field.name
+}
 
 SIGNED: Final = tuple(name for name in FIELDS if name != "signature")
 """The fields that the userOpHash covers."""
@@ -212,12 +214,12 @@ def in_snake_case(body: Mapping[str, object]) -> dict[str, object]:
     Raises:
         BadRequest: a field is there in both spellings.
     """
-    found: dict[str, object] = {}
-    for key, value in body.items():
-        name = _BY_CAMEL.get(key, key)
-        if name in found:
+    found = {**body}
+    for key in body.keys() & _BY_CAMEL.keys():
+        name = _BY_CAMEL[key]
+        if name in body:
             raise BadRequest(f"{name}: there in both spellings")
-        found[name] = value
+        found[name] = found.pop(key)
     return found
 
 
