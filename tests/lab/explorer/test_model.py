@@ -50,11 +50,12 @@ def test_traces_with_every_kind_of_trouble(name):
     assert set(details(trace, None)) == {m.key for m in made.messages}
 
 
-def test_a_trace_from_a_file_has_of_an_abort_only_its_text():
-    made = view(Trace(**vars(from_jsonl(to_jsonl(traces.trace("aborted"))))), network=STAR)
+def test_a_trace_from_a_file_shows_how_it_aborted():
+    trace = traces.trace("aborted")
+    made = view(Trace(**vars(from_jsonl(to_jsonl(trace)))), network=STAR)
     check_sound(made)
     assert made.verdict == "aborted"
-    assert not made.aborts
+    assert made.aborts == view(trace, network=STAR).aborts != ()
 
 
 def test_what_a_reader_is_told_at_each_step(wallet):
