@@ -57,6 +57,16 @@ def test_it_becomes_one_party_only(curve):
 
 
 @pytest.mark.parametrize("curve", CURVES)
+def test_it_resumes_with_the_same_nonces(curve):
+    share = keys(curve)[CLIENT]
+    party = early(curve).party(share)
+    again, (said,) = Party.resume(party.definition, party.snapshot(), share=share)
+    assert said.to == OPERATOR
+    assert again.inbox.own == party.inbox.own
+    assert again.snapshot() == party.snapshot()
+
+
+@pytest.mark.parametrize("curve", CURVES)
 def test_no_mpc_node_speaks_early(curve):
     """Whoever has the client's store has those keys, too, and could speak in its name."""
     held, definition = keys(curve), signing.protocol_of_curve(curve)
