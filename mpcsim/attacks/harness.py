@@ -37,7 +37,7 @@ WANTED = tagged_hash(Tag.CONTEXT, b"pay everything to the attacker")
 
 BANS = "party {i} bans the honest party {j}: {outcome.reason.text}"
 NAMES = "party {i} names the honest party {j}: {outcome}"
-"""What ``find_false_blame`` says."""
+"""Sentences of ``find_false_blame``, about a ban and about any other accusation."""
 
 WRONG_SHARE = alter_kind("Deal", lambda m: replace(m, share=m.share + ED25519.scalar(1)), {HONEST})
 """Tampering of a dealer that deals party 1 the right share plus one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from mpcsim.capacity.results import answers
@@ -19,18 +19,20 @@ SHOWN_MS: Final = 0.05
 
 def text(run: RunRecord) -> str:
     """Return the page as text."""
-    lines = [headline(run), *(f"  {note}" for note in notes(run))]
-    for table in tables(run):
+    notes, tables = _contents(run)
+    lines = [_headline(run), *(f"  {note}" for note in notes)]
+    for table in tables:
         lines += ["", table.text()]
     return "\n".join(lines)
 
 
 def html(run: RunRecord) -> str:
     """Return the page as HTML."""
-    return document(headline(run), tables(run), notes=notes(run))
+    notes, tables = _contents(run)
+    return document(_headline(run), tables, notes=notes)
 
 
-def headline(run: RunRecord) -> str:
+def _headline(run: RunRecord) -> str:
     """Return what ran, and how its calls ended."""
     outcomes = run.outcomes()
     counts = ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if count)
@@ -40,16 +42,21 @@ def headline(run: RunRecord) -> str:
     )
 
 
-def notes(run: RunRecord) -> Iterator[str]:
-    """Yield the conclusions, one statement a line."""
-    too_much = answers.overload(run)
-    if too_much:
-        yield too_much
+def _contents(run: RunRecord) -> tuple[list[str], list[Table]]:
+    """Return the conclusions, one statement a line, and the tables: the latencies of each
+    operation, unless the run is overloaded, and where the time of a call goes."""
+    tables = _breakdown(run)
+    if too_much := answers.overload(run):
+        return [too_much, *_notes(run, {})], tables
+    found = _percentiles(run)
+    return [*_notes(run, found)], [_latencies(found), *tables]
+
+
+def _notes(run: RunRecord, latencies: Mapping[str, list[Percentile]]) -> Iterator[str]:
     yield answers.first_to_break(run)
     yield f"answered: {run.throughput_per_s():,.4g} calls a second"
-    if not too_much:
-        for operation, found in _percentiles(run).items():
-            yield from _restrictions(operation, found)
+    for operation, found in latencies.items():
+        yield from _restrictions(operation, found)
     check = run.littles_law
     yield (
         f"Little's law: {check.under_way:.4g} calls in flight on average, throughput times latency "
@@ -57,12 +64,6 @@ def notes(run: RunRecord) -> Iterator[str]:
     )
     if run.deployment.extrapolated:
         yield "extrapolated: " + "; ".join(run.deployment.extrapolated)
-
-
-def tables(run: RunRecord) -> list[Table]:
-    """Return the latencies of each operation, and where the time of a call goes."""
-    parts = _breakdown(run)
-    return parts if answers.overload(run) else [_latencies(run), *parts]
 
 
 # ---------------------------------------------------------------------- latencies
@@ -79,12 +80,12 @@ def _percentiles(run: RunRecord) -> dict[str, list[Percentile]]:
     return found
 
 
-def _latencies(run: RunRecord) -> Table:
+def _latencies(latencies: Mapping[str, list[Percentile]]) -> Table:
     columns = ["latency, ms"]
     for percent in PERCENTS:
         columns += [f"p{percent}", "95 % interval"]
     rows = []
-    for operation, found in _percentiles(run).items():
+    for operation, found in latencies.items():
         cells = [operation]
         for each in found:
             cells += [

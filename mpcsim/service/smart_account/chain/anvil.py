@@ -125,8 +125,8 @@ class AnvilChain(JsonRpcChain):
         return super().send_raw(raw, check)
 
     def _make_room(self) -> None:
-        """Have old blocks forgotten, so that those that are kept have used as much gas as they may,
-        and the next may use a full block's."""
+        """Push old blocks out until those that are kept, and a full next one, have used no more gas
+        than they may."""
         ratios = self._ask(_gas_ratios, "eth_feeHistory", hex(KEPT_BLOCKS), "latest", [])
         used = 1.0
         for age, ratio in enumerate(reversed(ratios)):
