@@ -13,12 +13,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mpcsim.cli import main, parser
+from mpcsim.cli import main, parser, ports
 from mpcsim.cli.network import scenario
 from mpcsim.cli.service import gateway as gateway_command
 from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
 from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, ROLES
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.supervisor import (
     HOST,
@@ -260,8 +261,20 @@ def test_every_option_of_every_command_says_what_it_does() -> None:
         for action in each._actions:
             if isinstance(action, argparse._SubParsersAction):
                 found += [(f"{name} {word}", more) for word, more in action.choices.items()]
+                described = {each.dest for each in action._choices_actions if each.help}
+                assert described == action.choices.keys(), name
             else:
                 assert action.help or not action.option_strings, f"{name}: {action.dest}"
+
+
+def test_the_ports_are_those_that_the_help_says(monkeypatch):
+    for name in ("GATEWAY", "OPERATOR", "INSTITUTION"):
+        monkeypatch.delenv(f"{name}_PORT", raising=False)
+    assert f"Port to listen on. Default: {ports.gateway_port()}." in gateway_command.VARIABLES
+    for party, name in ROLES.items():
+        if party != CLIENT:
+            said = f"{name.upper()}_PORT ({ports.mpc_node_port(party)})"
+            assert said in " ".join(gateway_command.VARIABLES.split())
 
 
 def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):
