@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE, REMARKS, ROWS, uncovered
@@ -219,7 +219,7 @@ def _rows_without_entry() -> list[tuple[str, str]]:
 # ---------------------------------------------------------------------- the command
 
 
-def check_writable(options: argparse.Namespace) -> None:
+def check_writable(options: SimpleNamespace) -> None:
     """Check that the output files can be written, before anything is run.
 
     Raises:
@@ -230,7 +230,7 @@ def check_writable(options: argparse.Namespace) -> None:
             raise UsageError(f"no such directory: {path.parent}")
 
 
-def perform(options: argparse.Namespace) -> int:
+def perform(options: SimpleNamespace) -> int:
     """Run the chosen entries and print each cell; return 0 if every cell is as it must be.
 
     Raises:

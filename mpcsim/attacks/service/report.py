@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from mpcsim.attacks.report import check_writable, escape_markdown
@@ -187,7 +187,7 @@ def _run(cell: Cell) -> dict[str, Any]:
 # ---------------------------------------------------------------------- the command
 
 
-def perform(options: argparse.Namespace, entries: Sequence[ServiceAttack] | None = None) -> int:
+def perform(options: SimpleNamespace, entries: Sequence[ServiceAttack] | None = None) -> int:
     """Run all entries and print each run; return 0 if every one is as documented.
 
     Raises:

@@ -2,55 +2,59 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.capacity import OPERATIONS
 from mpcsim.capacity.calibration import MINUTES
+from mpcsim.cli.command import Command, Options, argument, option, repeatable
 from mpcsim.errors import UsageError
 from mpcsim.sim import Table
 
 FILE: Final = "costs.json"
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "calibrate", help="measure what the service costs on this machine, for capacity questions"
+def command() -> Command:
+    return Command(
+        "calibrate",
+        run,
+        [
+            argument("words", "[FILE]", nargs=-1, needed=False, help=f"to write (default {FILE})"),
+            option(
+                "--minutes",
+                "about how long the loads take turns",
+                type=float,
+                default=MINUTES,
+                metavar="N",
+            ),
+            repeatable(
+                "--operations",
+                f"which to measure (default all: {', '.join(OPERATIONS)}); more may follow",
+                metavar="NAME [NAME ...]",
+            ),
+        ],
     )
-    parser.add_argument(
-        "file", nargs="?", default=FILE, metavar="FILE", help="to write (default %(default)s)"
-    )
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        default=MINUTES,
-        metavar="N",
-        help="about how long the loads take turns (default %(default)g)",
-    )
-    parser.add_argument(
-        "--operations",
-        nargs="+",
-        metavar="NAME",
-        default=list(OPERATIONS),
-        help=f"which to measure (default all: {', '.join(OPERATIONS)})",
-    )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Measure the costs, write the file, and print them."""
     # Here, because this one loads the node and all it takes.
     from mpcsim.capacity.calibration import calibrate
 
-    path = Path(options.file)
+    # Names may follow --operations without repeating it.
+    more = [word for word in options.words if word in OPERATIONS and options.operations]
+    files = [word for word in options.words if word not in more]
+    if len(files) > 1:
+        raise UsageError(f"one FILE is written, not {', '.join(files)}")
+    path = Path(*files or [FILE])
     if not path.absolute().parent.is_dir():
         raise UsageError(f"no such directory: {path.parent}")
     line = _Line()
     try:
-        costs = calibrate(options.operations, options.minutes, line.write)
+        costs = calibrate(
+            [*options.operations, *more] or list(OPERATIONS), options.minutes, line.write
+        )
     finally:
         line.clear()
     costs.save(path)

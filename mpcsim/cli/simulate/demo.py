@@ -5,7 +5,6 @@ The real system on free ports, called as a backend would: only the distances are
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import sys
 import tempfile
@@ -14,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import httpx
 
-from mpcsim.cli.network import add_network, scenario
+from mpcsim.cli.command import Command, Options, option
+from mpcsim.cli.network import network_option, scenario
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
@@ -39,22 +40,23 @@ class Row:
     """Milliseconds by name, from the Server-Timing header; Argon2id runs beside the rounds."""
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "demo", help="generate, sign, recover and sign over a simulated WAN; prints the timings"
+def command() -> Command:
+    return Command(
+        "demo",
+        run,
+        [
+            network_option(),
+            option(
+                "--signer",
+                "whose MPC node signs with the caller",
+                type=click.Choice([ROLES[party] for party in MPC_NODES]),
+                default=ROLES[OPERATOR],
+            ),
+        ],
     )
-    add_network(parser)
-    parser.add_argument(
-        "--signer",
-        choices=[ROLES[party] for party in MPC_NODES],
-        default=ROLES[OPERATOR],
-        help="whose MPC node signs with the caller (default %(default)s)",
-    )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Start the system, go through a wallet's life, print the table."""
     preset = options.network or DEFAULT_NETWORK
     network = scenario(preset).network
