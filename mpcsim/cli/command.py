@@ -7,6 +7,7 @@ needs it; Typer beside FastAPI would bring three more packages for the same.
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -84,6 +85,11 @@ class Command(click.Command):
         super().__init__(name, params=list(parameters), help=text, short_help=text, epilog=more)
         self.about = about
         self.run = run
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; a negative number is a value, not an option: ``control clock -60``."""
+        ctx.ignore_unknown_options = any(re.match(r"-\.?\d", word) for word in args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> int:
         """Run the command; ``ctx.obj`` may have another function for its name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mpcsim.cli.command import FILE, Command, Options, flag, option, repeatable
+from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
 
 EXAMPLES: Final = """\
@@ -49,7 +50,9 @@ def run(options: Options) -> int:
             raise UsageError("--only and --from are for attacks on the protocols, not on --service")
         from mpcsim.attacks.service import perform as perform_service
 
-        return perform_service(options)
+        with ProgressBar("attacks on the service") as bar:
+            return perform_service(options, write=bar.write, progress=bar.update)
     from mpcsim.attacks import perform
 
-    return perform(options)
+    with ProgressBar("attacks") as bar:
+        return perform(options, bar.write, bar.update)

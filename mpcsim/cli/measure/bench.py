@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
 from mpcsim.bench import FULL_RUNS, SECTIONS, sections
 from mpcsim.cli.command import FILE, Command, Options, option, repeatable
+from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
 
 
@@ -33,10 +33,12 @@ def run(options: Options) -> int:
     if options.json and not options.json.parent.is_dir():
         raise UsageError(f"no such directory: {options.json.parent}")
     figures: dict[str, float] = {}
-    for text, found in sections(options.only or SECTIONS, options.runs):
-        sys.stdout.write(text + "\n\n")
-        sys.stdout.flush()
-        figures |= found
+    chosen = options.only or SECTIONS
+    with ProgressBar("bench") as bar:
+        for done, (text, found) in enumerate(sections(chosen, options.runs), 1):
+            bar.write(text + "\n\n")
+            bar.update(done / len(chosen))
+            figures |= found
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     return 0

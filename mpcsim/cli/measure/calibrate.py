@@ -9,6 +9,7 @@ from typing import Any, Final
 from mpcsim.capacity import OPERATIONS
 from mpcsim.capacity.calibration import MINUTES
 from mpcsim.cli.command import Command, Options, argument, option, repeatable
+from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
 from mpcsim.sim import Table
 
@@ -50,13 +51,9 @@ def run(options: Options) -> int:
     path = Path(*files or [FILE])
     if not path.absolute().parent.is_dir():
         raise UsageError(f"no such directory: {path.parent}")
-    line = _Line()
-    try:
-        costs = calibrate(
-            [*options.operations, *more] or list(OPERATIONS), options.minutes, line.write
-        )
-    finally:
-        line.clear()
+    names = [*options.operations, *more] or OPERATIONS
+    with ProgressBar("calibrate") as bar:
+        costs = calibrate(names, options.minutes, lambda what, done: bar.update(done, what))
     costs.save(path)
     sys.stdout.write(table(costs) + f"\n\nwritten: {path}\n")
     return 0
@@ -96,20 +93,3 @@ def table(costs: Any) -> str:
             f"{machine.argon2_ms:.0f} ms Argon2id, {machine.fsync_ms:.2f} ms fsync",
         ]
     )
-
-
-class _Line:
-    """Status line on a terminal; nothing where there is no terminal."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-
-    def write(self, what: str, done: float) -> None:
-        if self._shown:
-            sys.stderr.write(f"\r\x1b[K{done:4.0%}  {what}")
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

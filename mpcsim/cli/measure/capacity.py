@@ -17,6 +17,7 @@ from mpcsim.capacity.model import EXACTNESSES
 from mpcsim.cli.command import FILE, Command, Options, argument, flag, option, repeatable
 from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
 from mpcsim.cli.outputs import TABLES as TABLE_ENDINGS
+from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError, unknown
 from mpcsim.processes import Processes
 from mpcsim.sim import Table
@@ -144,8 +145,8 @@ def run(options: Options) -> int:
             asked = running.demand_of(plan.deployment, plan.workload, plan.costs)
             _print(str(plan.deployment), f"  {asked.at_most}: then the {asked.bottleneck} is full")
             return 0
-        with _bar() as progress:
-            found = plan.run(progress)
+        with ProgressBar("run") as bar:
+            found = plan.run(bar.update)
         _print(*_page(found, plan))
         out.of_run(found)
         _run_many(plan, options.workers, out)
@@ -177,28 +178,28 @@ def _run_many(plan: Plan, workers: int | None, out: _Outputs) -> None:
         out.draw("curve", curve.plot)
         out.write("curve", curve.table)
     if (how := plan.sensitivity) is not None:
-        with _bar() as progress:
+        with ProgressBar("run") as bar:
             moved = experiments.sensitivity(
                 deployment,
                 workload,
                 percent=how.percent,
                 change=how.change,
                 minutes=how.minutes,
-                progress=progress,
+                progress=bar.update,
                 **always,
             )
         _print("", f"What moves the p{how.percent:g}, with {how.change:.0%} less and more of it:")
         _print(_format_table(moved))
         out.write("sensitivity", moved)
     if (wanted := plan.cheapest) is not None:
-        with _bar() as progress:
+        with ProgressBar("run") as bar:
             best = experiments.cheapest(
                 deployment,
                 workload,
                 wanted.choices,
                 p99_ms=wanted.p99_ms,
                 minutes=wanted.minutes,
-                progress=progress,
+                progress=bar.update,
                 **always,
             )
         _print("", f"The cheapest with a p99 below {wanted.p99_ms:g} ms, tried last:")
@@ -354,32 +355,7 @@ def _print(*lines: str) -> None:
     sys.stdout.flush()
 
 
-# ---------------------------------------------------------------------- how far, and where
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[float], None]]:
-    """Show a progress bar on standard error, if that is a terminal; it begins once something is
-    done, so that an error stands alone."""
-    try:
-        from tqdm import tqdm
-    except ModuleNotFoundError:
-        yield lambda part: None
-        return
-    bar = None
-
-    def progress(part: float) -> None:
-        nonlocal bar
-        if bar is None:
-            form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {remaining} to go"
-            bar = tqdm(desc="run", total=1.0, bar_format=form, disable=None, leave=False)
-        bar.update(part - bar.n)
-
-    try:
-        yield progress
-    finally:
-        if bar is not None:
-            bar.close()
+# ---------------------------------------------------------------------- where it is run
 
 
 @contextmanager
