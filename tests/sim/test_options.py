@@ -364,7 +364,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
             "figure": "fit.png",
         },
     ),
-    "network show": (["network", "show", FILE], {"file": ELSEWHERE}),
+    "network show": (["network", "show", FILE], {"file": ELSEWHERE, "json": None}),
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict
 
 from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
 from mpcsim.service.mpc_node import Event, read_log, verify_logs
@@ -17,6 +19,7 @@ def command() -> Command:
             argument(
                 "store", "STORE", type=FILE, help="its database: DATA/operator/operator.sqlite"
             ),
+            flag("--json", "a JSON object a line"),
             flag("--verify", "say where the log was altered; status 1 if it was"),
             option(
                 "--other",
@@ -32,7 +35,8 @@ def run(options: Options) -> int:
     """Print events, one a line; or what is wrong with them."""
     log = read_log(options.store)
     if not options.verify:
-        sys.stdout.writelines(f"{_line(event)}\n" for event in log)
+        form = _as_json if options.json else _line
+        sys.stdout.writelines(f"{form(event)}\n" for event in log)
         return 0
     found = verify_logs(log, read_log(options.other) if options.other else None)
     if found:
@@ -41,6 +45,10 @@ def run(options: Options) -> int:
     last = f", up to {log[-1].hash.hex()}" if log else ""
     sys.stdout.write(f"{counted(len(log), 'event')}, nothing was altered{last}\n")
     return 0
+
+
+def _as_json(event: Event) -> str:
+    return json.dumps({**asdict(event), "hash": event.hash.hex()})
 
 
 def _line(event: Event) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +57,7 @@ def command() -> Command:
                 default=LAST,
                 metavar="N",
             ),
+            flag("--json", "of a list: a JSON object a line"),
             flag("--errors", "only calls that failed"),
             flag("--follow", "go on with those to come"),
             data_option(),
@@ -70,9 +73,9 @@ def run(options: Options) -> int:
     if options.request_id is None:
         if options.perfetto:
             raise UsageError("--perfetto: of which call? a request id is needed")
-        return _list(folders, options.n, errors=options.errors, follow=options.follow)
-    if options.errors or options.follow:
-        raise UsageError("--errors and --follow are for lists, and a request id for one call")
+        return _list(folders, options)
+    if options.errors or options.follow or options.json:
+        raise UsageError("--errors and --follow are for lists, and so is --json")
     found = find_request(folders, options.request_id)
     _warn(found)
     story = assemble_trace(found.lines)
@@ -87,14 +90,15 @@ def run(options: Options) -> int:
     return 0
 
 
-def _list(folders: Sequence[Path], last: int, *, errors: bool, follow: bool) -> int:
-    following = LogFollower(folders) if follow else None
-    found = find_requests(folders, None if errors else LINES_OF_A_CALL * last)
+def _list(folders: Sequence[Path], options: Options) -> int:
+    errors: bool = options.errors
+    following = LogFollower(folders) if options.follow else None
+    found = find_requests(folders, None if errors else LINES_OF_A_CALL * options.n)
     _warn(found)
     made = [line for line in found.lines if isinstance(line, Request)]
-    if not made and not follow:
+    if not made and not options.follow:
         raise UsageError(f"no request is in the log files of {', '.join(map(str, folders))}")
-    _write(text.caller_requests(made, errors=errors)[-last:])
+    _write(text.caller_requests(made, errors=errors)[-options.n :], as_json=options.json)
     node = any(request.role == "node" for request in made)
     while following is not None:
         time.sleep(LOOK_S)
@@ -102,12 +106,17 @@ def _list(folders: Sequence[Path], last: int, *, errors: bool, follow: bool) -> 
         node = node or any(request.role == "node" for request in new)
         # What a node asks of the gateway is written before the node's own line is.
         own = [r for r in new if not (node and r.role == "gateway" and r.path.startswith(ASKED))]
-        _write(text.caller_requests(sorted(own, key=lambda request: request.at_s), errors=errors))
+        new = text.caller_requests(sorted(own, key=lambda request: request.at_s), errors=errors)
+        _write(new, as_json=options.json)
     return 0
 
 
-def _write(made: Sequence[Request]) -> None:
-    sys.stdout.writelines(line + "\n" for line in text.format_requests(made))
+def _write(made: Sequence[Request], *, as_json: bool) -> None:
+    if as_json:
+        lines = [json.dumps(asdict(request)) for request in made]
+    else:
+        lines = list(text.format_requests(made))
+    sys.stdout.writelines(line + "\n" for line in lines)
     sys.stdout.flush()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -10,7 +11,7 @@ from typing import Final
 
 import click
 
-from mpcsim.cli.command import Command, Options, argument, group, option, repeatable
+from mpcsim.cli.command import Command, Options, argument, flag, group, option, repeatable
 from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
 from mpcsim.errors import UsageError
@@ -86,7 +87,8 @@ def _fit_command() -> Command:
 
 def _show_command() -> Command:
     file = argument("file", f"NET{SUFFIX}")
-    return Command("show", run_show, [file], text="Show what a network file says.")
+    as_json = flag("--json", "JSON instead of a table")
+    return Command("show", run_show, [file, as_json], text="Show what a network file says.")
 
 
 def run_show(options: Options) -> int:
@@ -95,6 +97,19 @@ def run_show(options: Options) -> int:
     directions = [link.direction(end) for link in network.links for end in (link.a, link.b)]
     links = [direction.row() for direction in directions]
     head = ("link", "one way", "Mbit/s", "loss", "queue")
+    if options.json:
+        found = {
+            "name": network.name,
+            "links": [dict(zip(head, link, strict=True)) for link in links],
+            "sites": list(network.sites),
+            "parties": {str(ROLES.get(p, p)): site for p, site in network.placement.items()},
+            "connection": {
+                each.name: getattr(network.connection, each.name)
+                for each in fields(network.connection)
+            },
+        }
+        sys.stdout.write(json.dumps(found, indent=1) + "\n")
+        return 0
     parties = ", ".join(
         f"{ROLES.get(party, party)} at {site}" for party, site in network.placement.items()
     )
