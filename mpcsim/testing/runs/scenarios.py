@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coincurve import PublicKey as Secp256k1Key
@@ -48,15 +48,29 @@ class Scenario:
     """Function that returns what is wrong with the results of the given (honest) parties, or
     None."""
     wrap: Wrap = lambda party: party
+    heard: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
+    """Kinds of messages that a party hears while it withholds its own of a kind as long as it can,
+    by that kind (``rushing``). What a party may still choose must not depend on more."""
+    repeated: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Fields that may be the same in two sessions (``fresh``), such as ``Commit.context``, each
+    with the reason why that does no harm."""
+    unnamed: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Names of reasons for which an honest party may abort without naming the deviator
+    (``somebody_is_named``), each with the reason why it cannot tell."""
 
-    def party(self, i: int, session: int | str = 1) -> Party[Any, Any]:
-        """Party i of one session, as this package has it; another name is another session."""
+    def party(self, i: int, session: int | str = 1, coins: str = "") -> Party[Any, Any]:
+        """Party i of one session, as this package has it; another name is another session.
+
+        Args:
+            coins: another text is other randomness in the same session.
+        """
         label = f"{self.recipe}, session {session}"
-        return self.make(i, session_id(label), SeededRng(f"{label}, party {i}"))
+        drawn = f", coins {coins}" if coins else ""
+        return self.make(i, session_id(label), SeededRng(f"{label}, party {i}{drawn}"))
 
-    def participant(self, i: int, session: int | str = 1) -> Participant[Any]:
+    def participant(self, i: int, session: int | str = 1, coins: str = "") -> Participant[Any]:
         """Return the participant, as the implementation under test makes it."""
-        return self.wrap(self.party(i, session))
+        return self.wrap(self.party(i, session, coins))
 
     def wrapped(self, wrap: Wrap, recipe: str) -> Scenario:
         """Return the scenario with another implementation in the place of each honest party.
