@@ -42,7 +42,6 @@ def toss(
         lambda i, sid, rng: Party(definition, agreed, i, session_id=sid, rng=rng),
         lambda found: "the coins differ" if len(set(map(_coin, found.values()))) > 1 else None,
         heard={kind: everything[: number + 1] for number, kind in enumerate(kinds)},
-        unnamed={"ECHO_MISMATCH": "either told it or heard it otherwise"},
     )
 
 
@@ -66,10 +65,14 @@ class Drawn32:
 
 
 NUMBERS = count()
+LAST: dict[int, int] = {}
 
 
-def numbered(view: Any) -> Drawn32:
-    return Drawn32(lambda n: SeededRng(next(NUMBERS)).bytes(n))
+def numbered(view: Any) -> SeededRng:
+    """Randomness of a number that the process counts, and remembers for a party that resumes."""
+    if view.recall is None:
+        LAST[view.me] = next(NUMBERS)
+    return SeededRng(f"{view.me} {LAST[view.me]}")
 
 
 def blinding_of_session(view: Any) -> Drawn32:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from mpcsim.errors import Aborted, Reason
@@ -47,9 +48,16 @@ def blame_is_right(outcomes: Outcomes, cheaters: Collection[int]) -> str | None:
     return None
 
 
-NAMES_NOBODY: Final = (Reason.PEER_ABORTED, Reason.SESSION_MISMATCH, Reason.CONFLICTING_MESSAGE)
-"""Reasons that name nobody in any protocol: what a peer reports, what the parties were to do, and a
-peer that may have lost its state."""
+LONGEST_SHOWN: Final = 200
+"""Length up to which an outcome is shown in a report."""
+NAMES_NOBODY: Final = (
+    Reason.PEER_ABORTED,
+    Reason.SESSION_MISMATCH,
+    Reason.CONFLICTING_MESSAGE,
+    Reason.ECHO_MISMATCH,
+)
+"""Reasons that name nobody in any protocol: a peer reports it; the parties were to do something
+else; a peer may have lost its state; one says that another told it otherwise."""
 
 
 @invariant
@@ -72,7 +80,9 @@ def somebody_is_named(
 
 @invariant
 def no_secrets_in_outcomes(
-    outcomes: Outcomes, parties: Mapping[int, Party[Any, Any]], kept: Iterable[Any] = ()
+    outcomes: Outcomes,
+    parties: Mapping[int, Party[Any, Any]],
+    kept: Mapping[int, Iterable[Any]] = MappingProxyType({}),
 ) -> str | None:
     """No outcome shows what a party keeps to itself: not in an abort's detail, not in the repr of a
     result.
@@ -84,7 +94,8 @@ def no_secrets_in_outcomes(
     for i, outcome in outcomes.items():
         for text in (str(outcome), repr(outcome)):
             if secret := shown_secret(text, i, parties, kept):
-                return f"party {i} shows {secret} in its outcome: {text}"
+                shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+                return f"party {i} shows {secret} in its outcome: {shown}"
     return None
 
 

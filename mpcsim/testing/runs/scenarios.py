@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from coincurve import PublicKey as Secp256k1Key
 from nacl.exceptions import BadSignatureError
@@ -13,6 +13,7 @@ from nacl.signing import VerifyKey
 from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.rng import Rng, SeededRng
+from mpcsim.errors import UsageError, unknown
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.key_share import KeyShare
@@ -80,6 +81,28 @@ class Scenario:
         """
         return replace(self, wrap=wrap, recipe=recipe)
 
+    def check_declared(self) -> None:
+        """Check that what it declares names messages, fields and reasons of its protocol.
+
+        Raises:
+            UsageError: it does not, or a reason why is missing.
+        """
+        sent = [sends.message for _, sends in self.definition.kinds()]
+        kinds = [message.__name__ for message in sent]
+        fields = [f"{message.__name__}.{name}" for message in sent for name, _ in message.CODECS]
+        for kind in (*self.heard, *(each for heard in self.heard.values() for each in heard)):
+            if kind not in kinds:
+                raise UsageError(f"heard: {unknown('message', kind, kinds)}")
+        for name in self.repeated:
+            if ".".join(name.partition("[")[0].split(".")[:2]) not in fields:
+                raise UsageError(f"repeated: {unknown('field', name, fields)}")
+        for name in self.unnamed:
+            if not self.definition.knows_reason(name):
+                raise UsageError(f"unnamed: no party aborts for {name!r}")
+        for name, why in {**self.repeated, **self.unnamed}.items():
+            if not why.strip():
+                raise UsageError(f"scenario: it says {name}, and not why")
+
     def __repr__(self) -> str:
         return self.recipe
 
@@ -89,6 +112,29 @@ class Scenario:
 
 
 # ---------------------------------------------------------------------- the protocols
+
+
+def _in_steps(*steps: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return what is heard in a protocol whose parties wait, with each step, for all of the one
+    before: whoever withholds a message hears the others' of its step, and nothing after it."""
+    heard: tuple[str, ...] = ()
+    table = {}
+    for step in steps:
+        heard += step
+        table |= dict.fromkeys(step, heard)
+    return table
+
+
+ABOUT: Final = {"Commit.context": "says what the session is about; it binds nothing"}
+SIGNED: Final = ABOUT | {"Offer.public_key": "is the key to sign with"}
+SIGNING: Final = (("Commit",), ("Offer",), ("Respond",), ("SignatureShare",))
+_ALIKE = {"SIGNATURE_INVALID": "the sums do not tell whose part of several is wrong"}
+"""Reason of signing by more than two."""
+
+
+def _dealing(multiplies: bool, *more: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    revealed = ("Reveal", "MultiplicationOffer") if multiplies else ("Reveal",)
+    return _in_steps(("Commit",), revealed, ("Deal",), *more)
 
 
 def key_generation(curve: str, threshold: int, holders: int, scheme: str | None = None) -> Scenario:
@@ -101,7 +147,8 @@ def key_generation(curve: str, threshold: int, holders: int, scheme: str | None 
 
     named = "" if scheme is None else f", {scheme!r}"
     recipe = f"key_generation({curve!r}, {threshold}, {holders}{named})"
-    return Scenario(recipe, dkg.DKG, members, make, shares_problem)
+    heard = _dealing(curve == "secp256k1")
+    return Scenario(recipe, dkg.DKG, members, make, shares_problem, heard=heard, repeated=ABOUT)
 
 
 def ecdsa_signing(
@@ -124,7 +171,14 @@ def ecdsa_signing(
     child = f", path={path}" if path else ""
     recipe = f"ecdsa_signing({threshold}, {holders}, {signers}{child})"
     return Scenario(
-        recipe, ecdsa.ECDSA, signers, make, lambda found: _ecdsa_problem(public_key, found)
+        recipe,
+        ecdsa.ECDSA,
+        signers,
+        make,
+        lambda found: _ecdsa_problem(public_key, found),
+        heard=_in_steps(*SIGNING),
+        repeated=SIGNED,
+        unnamed=_ALIKE if len(signers) > 2 else {},
     )
 
 
@@ -137,7 +191,16 @@ def presigning(threshold: int, holders: int, signers: tuple[int, ...], count: in
         return presign.party(agreed, session_id=sid, rng=rng)
 
     recipe = f"presigning({threshold}, {holders}, {signers}, {count})"
-    return Scenario(recipe, presign.PRESIGN, signers, make, _presignatures_problem)
+    heard = _in_steps(*SIGNING[:3])
+    return Scenario(
+        recipe,
+        presign.PRESIGN,
+        signers,
+        make,
+        _presignatures_problem,
+        heard=heard,
+        repeated=SIGNED,
+    )
 
 
 def presigned_signing(
@@ -161,7 +224,20 @@ def presigned_signing(
         return _ecdsa_problem(public_key, released)
 
     recipe = f"presigned_signing({threshold}, {holders}, {signers}, {finisher})"
-    return Scenario(recipe, presigned.PRESIGNED, signers, make, problem)
+    open_ = ("Open",) if len(signers) > 2 else ()
+    same = "the sessions use one presignature, which only a test can"
+    said = ("Open.context", "Open.rho_i", "Open.blinding")
+    said += ("Answer.context", "Answer.rho_i", "Answer.blinding", "Answer.w_i", "Answer.u_i")
+    return Scenario(
+        recipe,
+        presigned.PRESIGNED,
+        signers,
+        make,
+        problem,
+        heard={"Open": open_, "Answer": open_},
+        repeated=dict.fromkeys(said, same),
+        unnamed=_ALIKE if open_ else {},
+    )
 
 
 def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Scenario:
@@ -175,7 +251,13 @@ def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Sce
     public_key = _of(held, signers[0]).public_key.encode()
     recipe = f"frost_signing({threshold}, {holders}, {signers})"
     return Scenario(
-        recipe, frost.FROST, signers, make, lambda found: _frost_problem(public_key, found)
+        recipe,
+        frost.FROST,
+        signers,
+        make,
+        lambda found: _frost_problem(public_key, found),
+        heard=_in_steps(("Commitments",), ("SignatureShare",)),
+        repeated={"Commitments.context": "says what is signed; it binds nothing"},
     )
 
 
@@ -219,7 +301,16 @@ def resharing(
     recipe = (
         f"resharing({curve!r}, {threshold}, {holders}, {dealers}, {receivers}, {new_threshold})"
     )
-    return Scenario(recipe, reshare.RESHARE, members, make, problem)
+    constant = "is the dealer's part of the old key, which a resharing keeps"
+    return Scenario(
+        recipe,
+        reshare.RESHARE,
+        members,
+        make,
+        problem,
+        heard=_dealing(record.curve_name == "secp256k1", ("Confirm",)),
+        repeated=ABOUT | {"Reveal.coefficients[0]": constant},
+    )
 
 
 def _of(held: Mapping[Any, KeyShare], i: int) -> KeyShare:

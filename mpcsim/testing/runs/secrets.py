@@ -6,6 +6,7 @@ import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from mpcsim.crypto.encoding import Message
@@ -16,6 +17,8 @@ from mpcsim.protocols.engine import Delivery, Party, Sends
 Leaf = Scalar | Point | ScalarVector | bytes | str | int | None
 SHORTEST: Final = 8
 """Number of different bytes from which on a value can be recognised."""
+LONGEST_NUMBER: Final = 64
+"""Length in bytes up to which a value may be written as a number."""
 _HEX: Final = re.compile(r"[0-9a-fA-F]{12,}")
 _DECIMAL: Final = re.compile(r"\d{12,}")
 _BASE64: Final = re.compile(r"[\w+/-]{16,}")
@@ -53,32 +56,40 @@ def leaf_bytes(leaf: Leaf) -> bytes:
 
 
 def shown_secret(
-    text: str, owner: int, parties: Mapping[int, Party[Any, Any]], kept: Iterable[Any] = ()
+    text: str,
+    owner: int,
+    parties: Mapping[int, Party[Any, Any]],
+    kept: Mapping[int, Iterable[Any]] = MappingProxyType({}),
 ) -> str | None:
     """Return the path of a party's secret that a text shows, or None.
 
-    Secret is what a party keeps, its set-up unless all others have the same and it shows in the
-    repr, the secrets it shares with one peer, and what came for it alone; not what was broadcast.
+    Secret is what a party keeps, its set-up, what it shares with one peer, and what came for it
+    alone. Not secret is what was broadcast, what all parties keep or result in, and what all
+    set-ups have that shows in the repr of the owner's.
 
     Args:
-        kept: what the party kept after earlier rounds.
+        kept: what parties kept after earlier rounds.
     """
     shown = _Shown(text)
     if not shown:
         return None
-    found = {path: secret for path, secret in _secrets(parties[owner], kept) if secret in shown}
-    public = _public(parties, owner) if found else set()
-    return next((path for path, secret in found.items() if secret not in public), None)
+    party = parties[owner]
+    found = {path: value for path, value in _secrets(party, kept) if value in shown}
+    public: set[bytes] = set()
+    if found:
+        public = _public(parties, kept, owner) - {*party.pair_secrets.values()}
+    return next((path for path, value in found.items() if value not in public), None)
 
 
-def _secrets(party: Party[Any, Any], kept: Iterable[Any]) -> Iterator[tuple[str, bytes]]:
+def _secrets(
+    party: Party[Any, Any], kept: Mapping[int, Iterable[Any]]
+) -> Iterator[tuple[str, bytes]]:
     """Yield everything that a party has for itself or with one peer, with its path."""
-    places = [("setup", party.setup), ("keep", party.keep), ("seed", party._seed)]
-    places += [("keep", each) for each in kept]
+    places = [("setup", party.setup), ("seed", party._seed)]
+    places += [("keep", each) for each in (party.keep, *kept.get(party.me, ()))]
     places += [("pair_secrets", party.pair_secrets)]
-    places += [
-        (f"{sends.kind} from", party.inbox.values.get(sends.message)) for sends in _direct(party)
-    ]
+    received = party.inbox.values
+    places += [(f"{each.kind} from", received.get(each.message)) for each in _direct(party)]
     for name, value in places:
         for path, leaf in leaves(value, name):
             # A point is a commitment; what has few different bytes may be anywhere.
@@ -86,18 +97,27 @@ def _secrets(party: Party[Any, Any], kept: Iterable[Any]) -> Iterator[tuple[str,
                 yield path, leaf_bytes(leaf)
 
 
-def _public(parties: Mapping[int, Party[Any, Any]], owner: int) -> set[bytes]:
-    """Return what was broadcast, and what all set-ups have and the owner's shows in its repr."""
+def _public(
+    parties: Mapping[int, Party[Any, Any]], kept: Mapping[int, Iterable[Any]], owner: int
+) -> set[bytes]:
     found: set[bytes] = set()
-    for party in parties.values():
+    of_all: list[set[bytes]] = []
+    setups: list[set[bytes]] = []
+    for i, party in parties.items():
         direct = {sends.message for sends in _direct(party)}
         said = [message for _, message in party.inbox.own.values()]
         for kind, messages in party.inbox.values.items():
             said += [] if kind in direct else messages.values()
-        found |= {leaf_bytes(leaf) for message in said for _, leaf in leaves(message)}
-    setups = [{leaf_bytes(leaf) for _, leaf in leaves(p.setup)} for p in parties.values()]
+        found |= _values(said)
+        of_all.append(_values([party.keep, *kept.get(i, ()), getattr(party.outcome, "result", ())]))
+        setups.append(_values(party.setup))
     in_repr = _Shown(repr(parties[owner].setup))
-    return found | {each for each in set.intersection(*setups) if each in in_repr}
+    found |= {each for each in set.intersection(*setups) if each in in_repr}
+    return found | set.intersection(*of_all)
+
+
+def _values(value: Any) -> set[bytes]:
+    return {leaf_bytes(leaf) for _, leaf in leaves(value)}
 
 
 def _direct(party: Party[Any, Any]) -> list[Sends]:
@@ -123,7 +143,8 @@ class _Shown:
 
     def __contains__(self, secret: bytes) -> bool:
         """Return whether a part is the value, or a piece of it."""
-        number = {str(int.from_bytes(secret, order)) for order in ("big", "little")}
+        of_number = secret if len(secret) <= LONGEST_NUMBER else b""
+        number = {str(int.from_bytes(of_number, order)) for order in ("big", "little")} - {"0"}
         encoded = (b64encode(secret).decode(), urlsafe_b64encode(secret).decode())
         digits, escaped = secret.hex(), repr(secret)[2:-1]
         return (

@@ -13,8 +13,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
-from mpcsim.crypto.encoding import Nested
-from mpcsim.errors import InvalidEncoding, UsageError, unknown
+from mpcsim.errors import InvalidEncoding
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.protocols.local_run import LocalRun, Participant
@@ -100,7 +99,6 @@ SESSIONS: Final = (("1", ""), ("2", ""), ("1", "once more"))
 def fresh(scenario: Scenario) -> str | None:
     """No value that a party says is said again in another session, or in the same session with
     other randomness, unless the scenario has the field as ``repeated``."""
-    _check_fields(scenario)
     said = [
         {(flow, path): value for flow, _, path, value in _session(scenario, *which).values()}
         for which in SESSIONS
@@ -131,21 +129,6 @@ def _may_repeat(scenario: Scenario, kind: str, path: str) -> bool:
     )
 
 
-def _check_fields(scenario: Scenario) -> None:
-    """Check that ``repeated`` names fields of the protocol, with a reason each."""
-    known = [
-        f"{sends.kind}.{name}"
-        for _, sends in scenario.definition.kinds()
-        for name, _ in Nested(sends.message).of.CODECS
-    ]
-    for name, why in scenario.repeated.items():
-        field = ".".join(name.partition("[")[0].split(".")[:2])
-        if field not in known:
-            raise UsageError(f"repeated: {unknown('field', name, known)}")
-        if not why.strip():
-            raise UsageError(f"repeated: {name} has no reason")
-
-
 # ---------------------------------------------------------------------- withheld as long as can be
 
 
@@ -153,10 +136,6 @@ def _check_fields(scenario: Scenario) -> None:
 def rushing(scenario: Scenario) -> str | None:
     """A party that withholds a kind of message as long as it can has heard by then what the
     scenario has as ``heard``, and no more."""
-    kinds = [sends.kind for _, sends in scenario.definition.kinds()]
-    for kind in (*scenario.heard, *(each for of in scenario.heard.values() for each in of)):
-        if kind not in kinds:
-            raise UsageError(f"heard: {unknown('message', kind, kinds)}")
     for kind, heard in heard_while_withholding(scenario).items():
         declared = set(scenario.heard.get(kind, ()))
         for more in sorted(heard.keys() - declared):
@@ -174,8 +153,9 @@ def heard_while_withholding(scenario: Scenario) -> dict[str, dict[str, tuple[int
     """Return the kinds of messages that parties hear while they withhold their own of a kind until
     nothing else is under way: by that kind, each with who heard it first, and from whom."""
     found: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    said = [(message.sender, message.send.kind) for message in record_session(scenario)]
     for me in scenario.members:
-        for kind in changes(scenario, me):
+        for kind in dict.fromkeys(kind for sender, kind in said if sender == me):
             withheld = Deviation(me, kind, WITHHELD).adversary(scenario.party(me), _ignore)
             run: LocalRun[Any] = LocalRun(
                 withheld if i == me else scenario.participant(i) for i in scenario.members
@@ -234,6 +214,7 @@ def protocol_examples(
     scenario: Scenario, cheaters: Collection[int] | None = None
 ) -> Iterator[Callable[[], object]]:
     """Yield the examples of ``check_protocol``, each to be called, the cheapest first."""
+    scenario.check_declared()
     yield partial(deterministic, scenario)
     yield partial(fresh, scenario)
     yield partial(rushing, scenario)
@@ -275,5 +256,4 @@ def _check_results(scenario: Scenario) -> None:
     kept: dict[int, list[Any]] = defaultdict(list)
     for (i, _), keep in session.recording.kept.items():
         kept[i].append(keep)
-    for i, outcome in outcomes.items():
-        checks.no_secrets_in_outcomes({i: outcome}, session.recording.parties, kept[i])
+    checks.no_secrets_in_outcomes(outcomes, session.recording.parties, kept)
