@@ -118,7 +118,7 @@ def _in_steps(*steps: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Return what is heard in a protocol whose parties wait, with each step, for all of the one
     before: whoever withholds a message hears the others' of its step, and nothing after it."""
     heard: tuple[str, ...] = ()
-    table = {}
+    table: dict[str, tuple[str, ...]] = {}
     for step in steps:
         heard += step
         table |= dict.fromkeys(step, heard)
@@ -225,17 +225,17 @@ def presigned_signing(
 
     recipe = f"presigned_signing({threshold}, {holders}, {signers}, {finisher})"
     open_ = ("Open",) if len(signers) > 2 else ()
+    kinds = ("Open", "Answer")
     same = "the sessions use one presignature, which only a test can"
-    said = ("Open.context", "Open.rho_i", "Open.blinding")
-    said += ("Answer.context", "Answer.rho_i", "Answer.blinding", "Answer.w_i", "Answer.u_i")
+    said = [f"{kind}.{name}" for kind in kinds for name in ("context", "rho_i", "blinding")]
     return Scenario(
         recipe,
         presigned.PRESIGNED,
         signers,
         make,
         problem,
-        heard={"Open": open_, "Answer": open_},
-        repeated=dict.fromkeys(said, same),
+        heard=dict.fromkeys(kinds, open_),
+        repeated=dict.fromkeys((*said, "Answer.w_i", "Answer.u_i"), same),
         unnamed=_ALIKE if open_ else {},
     )
 

@@ -22,6 +22,7 @@ from mpcsim.sim.run.message_recording import Flow, RecordedParty, Recording
 from mpcsim.testing.invariants import invariant
 from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import WITHHELD, AbstractDeviation, Deviation, TwoFaced, changes
+from mpcsim.testing.runs.protocol_checks import Outcomes
 from mpcsim.testing.runs.protocol_run import Order, Replay, record_session, run_protocol
 from mpcsim.testing.runs.scenarios import Scenario
 from mpcsim.testing.runs.secrets import leaf_bytes, leaves
@@ -251,9 +252,10 @@ def _deviations(scenario: Scenario, cheaters: Collection[int]) -> Iterator[Abstr
 def _check_results(scenario: Scenario) -> None:
     """Check the results of an honest session, and what they show."""
     session = _session(scenario)
-    outcomes = session.run.outcomes()
+    outcomes: Outcomes = {int(i): outcome for i, outcome in session.run.outcomes().items()}
     checks.agreement(outcomes, scenario.problem)
     kept: dict[int, list[Any]] = defaultdict(list)
     for (i, _), keep in session.recording.kept.items():
         kept[i].append(keep)
-    checks.no_secrets_in_outcomes(outcomes, session.recording.parties, kept)
+    parties = {int(i): party for i, party in session.recording.parties.items()}
+    checks.no_secrets_in_outcomes(outcomes, parties, kept)
