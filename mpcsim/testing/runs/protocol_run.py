@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -527,7 +528,7 @@ def _import_of(name: str, homes: Iterable[str | None]) -> str:
 
 def _network_code(network: Network) -> str:
     try:
-        return f"Network.of({network.table()!r})"
+        return re.sub(r"(?<=: )inf\b", "float('inf')", f"Network.of({network.table()!r})")
     except UsageError:  # a latency of a class that tables do not know
         return "network"
 
