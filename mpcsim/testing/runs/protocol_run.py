@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any, Final
 
 from mpcsim.errors import Aborted, UsageError
@@ -43,6 +44,8 @@ from mpcsim.testing.runs.scenarios import Scenario
 EARLIER: Final = 1
 """Number of the session that replayed messages come from."""
 PRESENT: Final = 2
+KIT: Final = "mpcsim.testing.protocols"
+"""Module that snippets import from."""
 MAX_TOLD: Final = 5
 """Limit of overtaken messages that a report tells one by one."""
 NO_DEVIATION: Final = "the cheater never came to deviate"
@@ -502,20 +505,19 @@ def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *position
         for each in (scenario.wrap, scenario.make, scenario.problem, type(deviation))
     ]
     brought += [_import_of(name, homes) for name in _unknown_names(code) if name not in named]
-    lines = "".join(f"{line}\n" for line in ("from mpcsim.testing.protocols import *", *brought))
+    lines = "".join(f"{line}\n" for line in (f"from {KIT} import *", *brought))
     return f"{lines}\n{code}"
 
 
 def _unknown_names(code: str) -> list[str]:
     """Return the names in code that are neither built in nor offered by the kit."""
-    from mpcsim.testing import protocols  # it imports this module
-
+    offered = import_module(KIT).__all__
     try:
         nodes = list(ast.walk(ast.parse(code)))
     except SyntaxError:  # a recipe that is no expression
         return []
     found = dict.fromkeys(node.id for node in nodes if isinstance(node, ast.Name))
-    return [name for name in found if name not in protocols.__all__ and name not in vars(builtins)]
+    return [name for name in found if name not in offered and name not in vars(builtins)]
 
 
 def _import_of(name: str, homes: Iterable[str | None]) -> str:
