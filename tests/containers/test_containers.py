@@ -64,7 +64,7 @@ class Deployment:
         service = self.services[name]
         network = service.get("network_mode", f"{self.prefix}net")
         lasts = name in self.lasting and not changes
-        options = ["--read-only", "--network", network]
+        options = ["--read-only", "--no-healthcheck", "--network", network]
         if self.name == "podman":  # it would make folders for temporary files
             options.append("--read-only-tmpfs=false")
         if lasts:
