@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Scope
@@ -95,7 +95,7 @@ def _answers(scope: Scope, endpoint: str, answer: str) -> ASGIApp:
     return response
 
 
-def application(faults: ProcessFaults) -> FastAPI:
+def application(faults: ProcessFaults) -> Starlette:
     """The node as the environment wants it, with switches around it."""
     app = from_environment(faults.now)
     # Innermost, so that the log shows it.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from fastapi import Header, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
@@ -170,12 +169,12 @@ PathText = Annotated[
 PathQuery = Annotated[
     str | SkipJsonSchema[None],
     AfterValidator(_path),
-    Query(description=PATH, examples=[EXAMPLE_PATH], json_schema_extra=PATH_SCHEMA),
+    Field(description=PATH, examples=[EXAMPLE_PATH], json_schema_extra=PATH_SCHEMA),
 ]
+KeyIdQuery = Annotated[str, Field(pattern=KEY_ID_PATTERN, description="The key's `key_id`.")]
 IdempotencyKey = Annotated[
     str | SkipJsonSchema[None],
-    Header(
-        alias=idempotency.HEADER,
+    Field(
         pattern=idempotency.PATTERN,
         description=(
             f"Names this call, so that it may be repeated: {idempotency.EXPECTED}, such as a fresh "

@@ -81,7 +81,7 @@ def _reference() -> Iterator[tuple[str, str]]:
     for name in reference.packages():
         yield f"{name}.rst", reference.package_page(name)
     yield "command-line.md", reference.command_line_page(program())
-    node = docs.openapi_document([*routes.public.routes, *routes.wallet.routes])
+    node = docs.openapi_document([*routes.PUBLIC, *routes.WALLET])
     yield "rest-api.md", reference.interface_page(node)
     gateway = openapi_document(app.TITLE, BODIES.keys() - {"suspend"})
     yield "gateway-api.md", reference.interface_page(gateway)

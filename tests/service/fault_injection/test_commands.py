@@ -67,7 +67,7 @@ def test_every_switch_is_a_command():
 def test_endpoints_are_the_nodes():
     there = {
         (method, route.path): route
-        for route in routes.wallet.routes
+        for route in routes.WALLET
         for method in route.methods - {"HEAD"}
     }
     assert {(method, path) for method, path, _ in commands.ENDPOINTS.values()} == there.keys()
@@ -75,7 +75,7 @@ def test_endpoints_are_the_nodes():
         for answer in answers:
             if answer != "hang":
                 # It is an error that the API page has for this endpoint.
-                assert error_response_for(name, answer).status in there[method, path].responses
+                assert error_response_for(name, answer).status in there[method, path].failures
 
 
 def test_arguments_are_read():
