@@ -90,6 +90,7 @@ def _service() -> tuple[Any, ...]:
         credentials,
         doctor,
         events,
+        faucet,
         fault_injection,
         gateway,
         mpc_node,
@@ -98,7 +99,7 @@ def _service() -> tuple[Any, ...]:
         serve,
     )
 
-    running = (serve, gateway, mpc_node, token, credentials, fault_injection)
+    running = (serve, gateway, mpc_node, token, credentials, faucet, fault_injection)
     return (*running, events, backup, doctor, rotate, request_traces)
 
 
@@ -128,8 +129,8 @@ _GROUPS: Final = (
         _service,
         "gateway",
         (
-            *("serve", "gateway", "mpc-node", "link", "token", "credentials", "control"),
-            *("events", "backup", "restore", "doctor", "rotate", "logs"),
+            *("serve", "gateway", "mpc-node", "link", "token", "credentials", "faucet"),
+            *("control", "events", "backup", "restore", "doctor", "rotate", "logs"),
         ),
     ),
     _Group(_simulation, "", ("sim", "trace", "compare", "network")),
