@@ -47,5 +47,5 @@ def _coins(text: str) -> int:
     except (InvalidOperation, OverflowError, ValueError):
         found = 0
     if not 0 < found <= MOST * WEI:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number up to {MOST}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, up to {MOST}")
     return found
