@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Final
 
-from mpcsim.cli.token import add_data
+import click
+
+from mpcsim.cli.command import Command, Options, argument, option
+from mpcsim.cli.token import data_option
 from mpcsim.service.operations import chain_file
 
 WEI: Final = 10**18
 MOST: Final = 10**9
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "faucet", help="give an address coins on the gateway's own chain, and on no other"
+def command() -> Command:
+    return Command(
+        "faucet",
+        run,
+        [
+            argument("address", "ADDRESS", help="of any account, in 0x hex"),
+            option("--coins", "how many", type=_to_wei, default="1", metavar="N"),
+            data_option(),
+        ],
     )
-    parser.add_argument("address", help="of any account, in 0x hex")
-    parser.add_argument(
-        "--coins", type=_coins, default="1", metavar="N", help="how many (default %(default)s)"
-    )
-    add_data(parser)
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Give the coins; print the new balance.
 
     Raises:
@@ -40,12 +41,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _coins(text: str) -> int:
-    """Return an amount in wei, for argparse."""
+def _to_wei(text: str) -> int:
+    """Parse an amount for Click; return it in wei."""
     try:
         found = int(Decimal(text) * WEI)
     except (InvalidOperation, OverflowError, ValueError):
         found = 0
     if not 0 < found <= MOST * WEI:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, up to {MOST}")
+        raise click.BadParameter(f"{text!r} is not a number above 0, up to {MOST}")
     return found
