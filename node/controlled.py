@@ -67,7 +67,11 @@ _FAILURES: Final[Mapping[str, Callable[[str], ApiError]]] = {
         Conflict(str(key_busy(_MAKING[endpoint])), Code.BUSY, AFTER_S)
         if endpoint in _MAKING
         else Upstream(
-            CONFLICT, "Conflict", str(key_busy(SIGNING)), code=Code.BUSY, retry_after=AFTER_S
+            CONFLICT,
+            "Conflict",
+            str(key_busy(SIGNING, has_queue=False)),
+            code=Code.BUSY,
+            retry_after=AFTER_S,
         )
     ),
     "429": lambda endpoint: Limited(str(_TOO_MUCH[endpoint]), AFTER_S),

@@ -65,6 +65,9 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "credentials": _service(
             "Print API key and secret of the gateway, and how to log in with curl.", "credentials"
         ),
+        "faucet": _service(
+            "Give an address coins on the gateway's own chain, and on no other.", "faucet"
+        ),
     },
     "Explore and simulate": {
         "sim": _simulate(

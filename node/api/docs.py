@@ -20,10 +20,11 @@ A key is split between the caller, the service operator's MPC node and an indepe
 Two of the three sign; the private key exists nowhere. This node stores nothing: each call carries
 the caller's share, encrypted.
 
-Fields that a request has beyond those listed are ignored. What a request has more than once, of a
-query's members, a body's or of headers such as `Authorization`, is refused (400), and so is a body
-that is compressed (415). Answers carry `Server-Timing` (where the
-time went) and `X-Request-Id` (what the logs call this request; send one to choose it).
+A field of a body that is unknown is refused (400), by its name; a key share record may be sent back
+whole. What a request has more than once, of a query's members, a body's or of headers such as
+`Authorization`, is refused (400), and so is a body that is compressed (415). Answers carry
+`Server-Timing` (where the time went) and `X-Request-Id` (what the logs call this request; send one
+to choose it).
 
 Every error is `{"error": "..."}`, which is for people. For programs there is `X-Error-Code`, whose
 values stay what they are, though there may be more of them one day; and `Retry-After` where it is

@@ -22,7 +22,7 @@ from starlette.types import Receive
 
 from mpcsim import strict_json
 from mpcsim.crypto.groups.curves import CURVES
-from mpcsim.errors import InvalidEncoding
+from mpcsim.errors import InvalidEncoding, escape_unprintable
 from mpcsim.service.error_codes import Code, code_of_framework_status
 from mpcsim.service.web.http import check_coding, media_type
 from mpcsim.service.web.user_limits import TooManyOfUser, UserSlots
@@ -38,6 +38,9 @@ from node.wallet.wallet import Wallet
 MAX_BODY_BYTES: Final = 1 << 18
 """Highest size of a request's body. The largest that makes sense carries a message of 64 KiB in
 hex."""
+
+MAX_SHOWN: Final = 64
+"""Characters of an unknown field's name in the error."""
 
 JSON: Final = "application/json"
 
@@ -240,6 +243,8 @@ def explain(error: ValidationError, parameter: str | None = None) -> str:
         return "The body must be a JSON object"
     if fault["type"] == "missing":
         return f"Missing field: {field}"
+    if fault["type"] == "extra_forbidden":
+        return f"Unknown field: {escape_unprintable(field[:MAX_SHOWN])}"
     if field == "curve":
         return f"Invalid curve: must be {' or '.join(CURVES)}"
     if fault["type"] in ("hash_length", "path"):

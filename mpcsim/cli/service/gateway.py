@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import click
@@ -32,7 +33,14 @@ from mpcsim.service.gateway import Rate
 from mpcsim.service.gateway.api import TOKEN_LIFETIME_S, MakeService, in_own_process, over_rpc
 from mpcsim.service.gateway.links import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.service.operations import HOST, GatewayOptions, RunningGateway, open_gateway, serve
+from mpcsim.service.operations import (
+    HOST,
+    GatewayOptions,
+    RunningGateway,
+    chain_file,
+    open_gateway,
+    serve,
+)
 from mpcsim.service.process import ConnectionLimits, describe, read
 from mpcsim.service.web import SHARE, LogSettings, configure_logs
 from mpcsim.sim.network import FORWARDING
@@ -188,7 +196,7 @@ def run(
             mpc_nodes=None
             if options.with_mpc_nodes
             else {p: mpc_node_address(p) for p in MPC_NODES},
-            smart_accounts=_chain(),
+            smart_accounts=_chain(chain_file(options.data)),
             network=under.network if under else None,
             faults=under.faults if under else (),
             seed=under.seed if under else 0,
@@ -222,7 +230,7 @@ def _rate(text: str) -> Rate:
         raise click.BadParameter(str(error)) from None
 
 
-def _chain() -> MakeService:
+def _chain(address_file: Path) -> MakeService:
     """Return the chain of the smart-account flow: ``CHAIN_RPC_URL``, with ``CHAIN_BUNDLER_KEY`` to
     pay, or else one of the gateway's own.
 
@@ -233,7 +241,10 @@ def _chain() -> MakeService:
     url, key = os.environ.get("CHAIN_RPC_URL"), os.environ.get("CHAIN_BUNDLER_KEY")
     if bool(url) != bool(key):
         raise UsageError("CHAIN_RPC_URL and CHAIN_BUNDLER_KEY go together")
-    return over_rpc(url, key, budget) if url and key else in_own_process(budget)
+    if not (url and key):
+        return in_own_process(budget, address_file)
+    address_file.unlink(missing_ok=True)  # left by a gateway that was killed
+    return over_rpc(url, key, budget)
 
 
 def _whole(variable: str) -> int | None:

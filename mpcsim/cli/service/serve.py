@@ -197,7 +197,7 @@ def _start(
     check_ports([*programs, *([] if options.gateway_only else [node_program(app_port, at)])])
     starter.start(*programs)
     _say(*(f"{program.name:<12} {program.address}" for program in programs))
-    lab = ""
+    lab: list[str] = []
     if not options.gateway_only:
         node = program(node_program(app_port, at, _pinned(mpc_nodes)))
         programs.append(node)
@@ -220,7 +220,7 @@ def _start(
     if lab:
         lines += [
             "",
-            f"{'JupyterLab':<12} {lab}",
+            *lab,
             f"{'API':<12} {node.address}; pages to try it: {pages}",
             f"{'try first':<12} notebook 1, which JupyterLab opens: Shift+Enter runs a cell. "
             "Ctrl-C stops everything.",

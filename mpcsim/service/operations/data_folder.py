@@ -2,16 +2,16 @@
 
 ::
 
-    DATA/gateway/      gateway.sqlite      operator.link  institution.link
+    DATA/gateway/      gateway.sqlite      operator.link  institution.link  chain
     DATA/operator/     operator.sqlite     gateway.link
     DATA/institution/  institution.sqlite  gateway.link
     DATA/logs/         of all processes that mpcsim serve starts (rpc.log_files)
 
-A link file holds the key that authenticates what the gateway and one MPC node say to each other,
-and which deployment they are part of; both have the same one, except while it is changed
-(``rotation``): then the MPC node's has another key in a second line, and how long that is accepted,
-too. Each folder has a lock, too, and may be on another machine than the others, once the links are
-made.
+``chain`` is the address of the gateway's own chain while it runs. A link file holds the key that
+authenticates what the gateway and one MPC node say to each other, and which deployment they are
+part of; both have the same one, except while it is changed (``rotation``): then the MPC node's has
+another key in a second line, and how long that is accepted, too. Each folder has a lock, too, and
+may be on another machine than the others, once the links are made.
 """
 
 from __future__ import annotations
@@ -89,6 +89,11 @@ class LinkSecret:
 def store_file(data: Path, role: str) -> Path:
     """Return the path of a service's store."""
     return data / role / file_of(role)
+
+
+def chain_file(data: Path) -> Path:
+    """Return the path of the file with the address of the gateway's own chain."""
+    return data / REGISTRY / "chain"
 
 
 def log_folder_of(data: Path) -> Path:

@@ -60,6 +60,7 @@ async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway
 
 NO_USERS = [
     *(b"", b"{", b"[]", b"1", b"null", b"{}", b"\xff\xfe", b"[" * 4000, b'{"username": 1}'),
+    b'{"username": "dave", "name": "dave"}',
     *(b'{"username": "%b"}' % name for name in (b"", b"a\\nb", b"\\ud800", b"x" * 65)),
 ]
 

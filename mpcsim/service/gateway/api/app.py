@@ -26,7 +26,7 @@ from starlette.routing import Route
 
 from mpcsim import strict_json
 from mpcsim.crypto.groups.curves import CURVES
-from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.errors import InvalidEncoding, UsageError, escape_unprintable
 from mpcsim.ids import ROLES
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import (
@@ -201,6 +201,8 @@ class _Api:
             username = None
         if not isinstance(username, str):
             raise Refused(BAD_REQUEST, 'the body is not JSON with a "username"')
+        if unknown := sorted(document.keys() - {"username"}):
+            raise Refused(BAD_REQUEST, f"{escape_unprintable(unknown[0][:64])}: unknown field")
         try:
             user = await in_thread(self._registry.sign_up, username)
         except UsageError as error:

@@ -146,7 +146,8 @@ _SCHEMAS: Final[dict[str, Schema]] = {
                 "examples": ["alice"],
             }
         }
-    ),
+    )
+    | {"additionalProperties": False},
     "User": _object(
         {
             "user_id": _ID,
