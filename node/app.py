@@ -26,7 +26,7 @@ from mpcsim.service.web.user_limits import SHARE, UserSlots
 from mpcsim.version import __version__
 from node.api import routes
 from node.api.auth import Authenticator
-from node.api.docs import TITLE, openapi_document
+from node.api.docs import TITLE, describe_node
 from node.api.protected import error_answer
 from node.errors import NotConfigured
 from node.gateway_client.client import GatewayClient
@@ -40,7 +40,7 @@ class NodeApp(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            self.openapi_schema = openapi_document(self.routes)
+            self.openapi_schema = describe_node(self.routes)
         return self.openapi_schema
 
 

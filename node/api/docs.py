@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any, Final
 
-from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from mpcsim.service.error_codes import header_references, header_schemas, markdown_table
-from mpcsim.service.web.api_page import CORS, servers
-from mpcsim.version import __version__
+from mpcsim.service.web.openapi import openapi_document
 
 TITLE: Final = "MPC key-share node"
 SUMMARY: Final = "Generates, recovers and uses key shares of threshold wallets."
@@ -32,52 +27,28 @@ a matter of time.
 
 """
 
-SECURITY: Final = "accessToken"
 DEFAULT_PORT: Final = 9091
-
-
-def _without_head(route: BaseRoute) -> BaseRoute:
-    """Return a route as it is in the document, where each operation has one method."""
-    if isinstance(route, APIRoute):
-        route = copy(route)
-        route.methods = set(route.methods or ()) - {"HEAD"}
-    return route
-
-
-def openapi_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
-    """The description of these routes, OpenAPI 3.1.
-
-    FastAPI documents its own 422 for every route with parameters; here those faults are 400s.
-    """
-    document = get_openapi(
-        title=TITLE,
-        version=__version__,
-        summary=SUMMARY,
-        description=DESCRIPTION + CORS + markdown_table("node"),
-        servers=[*servers(DEFAULT_PORT)],
-        routes=[*map(_without_head, routes)],
-        separate_input_output_schemas=False,
-    )
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            operation["responses"].pop("422", None)
-            for status, response in operation["responses"].items():
-                if status != "200":
-                    response["headers"] = header_references()
-    document["security"] = [{SECURITY: []}]
-    components = document["components"]
-    components["headers"] = header_schemas("node")
-    for name in ("HTTPValidationError", "ValidationError"):
-        components["schemas"].pop(name, None)
-    components["securitySchemes"] = {
-        SECURITY: {
-            "type": "http",
-            "scheme": "bearer",
-            "bearerFormat": "JWT",
-            "description": (
-                "Access token of the authentication API. Of the gateway that `mpcsim serve` runs: "
-                "what `mpcsim token alice` prints."
-            ),
-        }
+_SECURITY: Final = {
+    "accessToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": (
+            "Access token of the authentication API. Of the gateway that `mpcsim serve` runs: what "
+            "`mpcsim token alice` prints."
+        ),
     }
-    return document
+}
+
+
+def describe_node(routes: Sequence[BaseRoute]) -> dict[str, Any]:
+    """Return the description of these routes, OpenAPI 3.1."""
+    return openapi_document(
+        routes,
+        "node",
+        title=TITLE,
+        summary=SUMMARY,
+        description=DESCRIPTION,
+        port=DEFAULT_PORT,
+        security=_SECURITY,
+    )

@@ -13,7 +13,6 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -25,6 +24,7 @@ from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code, code_of_framework_status
 from mpcsim.service.web.http import check_coding, media_type
+from mpcsim.service.web.openapi import HeadRoute
 from mpcsim.service.web.user_limits import TooManyOfUser, UserSlots
 from mpcsim.strict_json import MAX_VALUES, RefusedDocument
 from node.api.auth import Authenticator
@@ -54,15 +54,6 @@ class Call:
 def this_call(request: Request) -> Call:
     """The call that ``ProtectedRoute`` made of this request."""
     return cast(Call, request.state.call)
-
-
-class HeadRoute(APIRoute):
-    """A route that answers HEAD where it answers GET (RFC 9110, 9.3.2), as Starlette's own do."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        methods = set(self.methods or ())
-        self.methods = methods | {"HEAD"} if "GET" in methods else methods
 
 
 class ProtectedRoute(HeadRoute):

@@ -14,8 +14,9 @@ from starlette.responses import Response
 
 from mpcsim.crypto.bip32 import parse_path
 from mpcsim.service.errors import too_many_key_creations
+from mpcsim.service.web.openapi import HeadRoute
 from mpcsim.version import __version__
-from node.api.protected import HeadRoute, ProtectedRoute, json_answer, this_call
+from node.api.protected import ProtectedRoute, json_answer, this_call
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     KEY_ID_PATTERN,
