@@ -35,7 +35,8 @@ Invariants
     S2  Only a holder of the client's share can make a notice open. Whoever had a session can
         suspend its key at G alone, until both nodes have signed that the notice does not open.
     S3  What cannot be written for want of space counts in memory, and is written later.
-    S4  G keeps at most ``MAX_OF_KEY`` suspensions of a key; one more blocks it for ``FULL_S``.
+    S4  G keeps at most ``MAX_OF_KEY`` suspensions of a key, and takes ``MOST_OFTEN``; one more
+        blocks it for ``FULL_S``, unless a node has confirmed one.
 
 Crashes
     C after 2                G has the suspension, or C's next request is refused by the node
