@@ -25,7 +25,7 @@ from mpcsim.service.web.transport import HttpTransport, Limits, Reply, Transport
 from mpcsim.service.web.user_limits import SHARE, UserSlots
 from node.api import routes
 from node.api.auth import Authenticator
-from node.api.docs import TITLE, openapi_document
+from node.api.docs import TITLE, describe_node
 from node.api.protected import error_answer
 from node.errors import NotConfigured
 from node.gateway_client.client import GatewayClient
@@ -88,7 +88,7 @@ def create_app(
     recorder = RequestRecorder("node", log, clock=clock, now=log_now or now)
     operations = [*routes.PUBLIC, *routes.WALLET]
     app = Starlette(
-        routes=[*operations, *page_routes(TITLE, partial(openapi_document, operations))],
+        routes=[*operations, *page_routes(TITLE, partial(describe_node, operations))],
         lifespan=lifespan,
         middleware=[
             Middleware(RequestIds, recorder),

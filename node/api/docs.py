@@ -8,9 +8,6 @@ from typing import Annotated, Any, Final
 
 from pydantic.fields import FieldInfo
 
-from mpcsim.service.error_codes import header_references, header_schemas, markdown_table
-from mpcsim.service.web.api_page import CORS, servers
-from mpcsim.version import __version__
 from node.api.protected import Operation, ProtectedOperation
 
 TITLE: Final = "MPC key-share node"
@@ -32,50 +29,34 @@ a matter of time.
 
 """
 
-SECURITY: Final = "accessToken"
 DEFAULT_PORT: Final = 9091
-
-
-def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
-    """The description of these operations, OpenAPI 3.1.
-
-    FastAPI documents its own 422 for every route with parameters; here those faults are 400s.
-    """
-    # Imported when the document is first asked for: with it a node starts a quarter slower.
-    from fastapi.openapi.utils import get_openapi
-
-    document = get_openapi(
-        title=TITLE,
-        version=__version__,
-        summary=SUMMARY,
-        description=DESCRIPTION + CORS + markdown_table("node"),
-        servers=[*servers(DEFAULT_PORT)],
-        routes=[*map(_documented_route, operations)],
-        separate_input_output_schemas=False,
-    )
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            operation["responses"].pop("422", None)
-            for status, response in operation["responses"].items():
-                if status != "200":
-                    response["headers"] = header_references()
-    document["security"] = [{SECURITY: []}]
-    components = document["components"]
-    components["headers"] = header_schemas("node")
-    for name in ("HTTPValidationError", "ValidationError"):
-        components["schemas"].pop(name, None)
-    components["securitySchemes"] = {
-        SECURITY: {
-            "type": "http",
-            "scheme": "bearer",
-            "bearerFormat": "JWT",
-            "description": (
-                "Access token of the authentication API. Of the gateway that `mpcsim serve` runs: "
-                "what `mpcsim token alice` prints."
-            ),
-        }
+_SECURITY: Final = {
+    "accessToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": (
+            "Access token of the authentication API. Of the gateway that `mpcsim serve` runs: what "
+            "`mpcsim token alice` prints."
+        ),
     }
-    return document
+}
+
+
+def describe_node(operations: Sequence[Operation]) -> dict[str, Any]:
+    """Return the description of these operations, OpenAPI 3.1."""
+    # Imported when the document is first asked for: with it a node starts a quarter slower.
+    from mpcsim.service.web.openapi import openapi_document
+
+    return openapi_document(
+        [*map(_documented_route, operations)],
+        "node",
+        title=TITLE,
+        summary=SUMMARY,
+        description=DESCRIPTION,
+        port=DEFAULT_PORT,
+        security=_SECURITY,
+    )
 
 
 def _documented_route(operation: Operation) -> Any:

@@ -120,13 +120,9 @@ class Settings:
         "Identities of the MPC nodes; no others are worked with. Without it those that the gateway "
         "first shows are taken, and logged in this form: the gateway is believed once.",
     )
-    early_requests: bool = setting(
-        True,
-        "EARLY_REQUESTS",
-        on_off(),
-        "Whether the first message of a signature travels with the request that opens the vault, "
-        "which saves a round trip; off shows what that is worth.",
-    )
+    early_requests: bool = True
+    """Whether the first message of a signature travels with the request that opens the vault, which
+    saves a round trip. No variable: off is for comparisons alone."""
     separate_messages: bool = setting(
         False,
         "SEPARATE_MESSAGES",

@@ -31,7 +31,8 @@ Invariants
     L1  At most one session signs with a key at an MPC node, and at most one makes a key for a
         (user, curve). G queues or refuses the next. Whatever G does, X refuses a second signing
         session and a second recovery of a key; of two generations at most one comes into force.
-    L2  Nothing is resumed: a participant that restarts has no sessions, and an id is used once.
+    L2  Nothing is resumed: a participant that restarts has no sessions. X begins at most one
+        signing session of an id; of the others, one at a time.
     L3  A session continues only for the holder of its key pair: a token alone does not enter it.
     L4  A signing session keeps its place until C has made its last request, whatever X says: by
         then C has checked what a cheating X could otherwise guess at in a parallel session.
