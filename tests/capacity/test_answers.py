@@ -277,10 +277,7 @@ def test_what_is_sensitive_to_nothing_moves_within_the_noise() -> None:
             ),
             "costs from another version of the service: mpcsim calibrate",
         ),
-        (
-            lambda: STAR.run(Workload(), hours=1, costs="none.json"),
-            "costs: none.json: No such file",
-        ),
+        (lambda: STAR.run(Workload(), hours=1, costs="none.json"), "costs: none.json: No such fil"),
         (lambda: Part(cores=0), "part cores is 0"),
         (lambda: replace(STAR, making_limit=-1), "making_limit is -1"),
     ],

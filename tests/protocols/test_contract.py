@@ -119,11 +119,7 @@ DIRECT = Sends(Question, Delivery.DIRECT, sealed=False)
         ((), RoundOutput(broadcast=QUESTION), "broadcast a Question, and declares none"),
         ((TO_ALL,), RoundOutput(), "did not broadcast the Question declared"),
         ((TO_ALL,), RoundOutput(broadcast=ANSWER), "did not broadcast the Question"),
-        (
-            (TO_ALL,),
-            RoundOutput(broadcast=QUESTION, direct={2: QUESTION}),
-            "own to 2, and",
-        ),
+        ((TO_ALL,), RoundOutput(broadcast=QUESTION, direct={2: QUESTION}), "own to 2, and"),
         ((DIRECT,), RoundOutput(direct={2: QUESTION}), "sent party 3 no Question"),
         ((replace(TO_ALL, sealed=True),), RoundOutput(broadcast=QUESTION), "sealed=False, or"),
         ((), None, "it returned NoneType, not RoundOutput"),

@@ -87,26 +87,6 @@ def test_binding_factors(commitment_list, monkeypatch):
     assert factors == {i: scalar(figures(i)["binding_factor"]) for i in SIGNERS}
 
 
-def test_binding_factors_bind_key_message_and_every_commitment(commitment_list):
-    # S4: with factors that leave anything out, many open sessions add up to a forgery.
-    def factors(key=PUBLIC_KEY, commitments=commitment_list, message=MESSAGE):
-        return steps.compute_binding_factors(key, commitments, message)
-
-    first, second = commitment_list
-    G = ED25519.base(ED25519.scalar(1))
-    variants = [
-        factors(),
-        factors(key=PUBLIC_KEY + G),
-        factors(message=MESSAGE + b"\0"),
-        factors(commitments=[first._replace(hiding_nonce_commitment=G), second]),
-        factors(commitments=[first._replace(binding_nonce_commitment=G), second]),
-        factors(commitments=[first, second._replace(hiding_nonce_commitment=G)]),
-        factors(commitments=[first, second._replace(binding_nonce_commitment=G)]),
-    ]
-    for i in SIGNERS:
-        assert len({variant[i] for variant in variants}) == len(variants)
-
-
 @pytest.mark.parametrize("i", SIGNERS)
 def test_verify_signature_share(i, bound):
     z_i, Y_i = scalar(figures(i)["sig_share"]), ED25519.base(SHARES[i])
