@@ -328,7 +328,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
         },
     ),
     "compare": (
-        ["compare", "seoul,access=lte", "--samples=50"],
+        ["compare", "ed.toml", "--samples=50"],
         {
             "scenarios": ELSEWHERE,
             "samples": "51",
@@ -359,6 +359,8 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
+ED = 'run = [{ task = "generate", curve = "ed25519" }, "sign"]\n[preset]\nregion = "seoul"\n'
+"""A scenario with little to replay."""
 PLAIN: dict[str, str] = {}
 """What a command says without further options."""
 
@@ -381,6 +383,7 @@ def test_commands(
     command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("ed.toml").write_text(ED)
     base, values = COMMANDS[command]
     value = values[name]
     expected = value[1] if isinstance(value, tuple) else None

@@ -15,19 +15,11 @@ from mpcsim.protocols.frost import steps
 from mpcsim.protocols.key_share import KeyShare, PeerState, PublicKeyRecord
 from mpcsim.protocols.local_run import results, run
 from tests.helpers.drawn import DrawnRoot
-from tests.helpers.vectors import load
+from tests.helpers.vectors import load, point, scalar
 
 RFC = load("frost_ed25519_rfc9591.json")
 SIGNERS = tuple(RFC["participant_list"])
 MESSAGE = bytes.fromhex(RFC["message"])
-
-
-def scalar(text):
-    return ED25519.decode_scalar(bytes.fromhex(text))
-
-
-def point(text):
-    return ED25519.decode_point(bytes.fromhex(text))
 
 
 PUBLIC_KEY = point(RFC["group_public_key"])
