@@ -140,10 +140,7 @@ def test_a_failed_check_of_the_front_door() -> None:
         (lambda: replace(sim, faults=(Crash(9),)).sign(), "faults: party 9"),
         (lambda: replace(sim, faults=(drop(sender=4),)).sign(), "faults: party 4"),
         (lambda: replace(sim, faults=(partition({1}, {5}),)).sign(), "faults: party 5"),
-        (
-            lambda: replace(sim, faults=(drop("Comitments"),)).sign(),
-            "unknown message 'Comitments'; did you mean Commitments",
-        ),
+        (lambda: replace(sim, faults=(drop("Comitments"),)).sign(), "unknown message 'Comitments'"),
     ):
         with pytest.raises(UsageError, match=text):
             act()
