@@ -54,7 +54,8 @@ from mpcsim.errors import UsageError, needs_extra
 with needs_extra("workbench", "a service in this process"):
     import httpx
     import numpy as np
-    from fastapi import FastAPI
+
+from starlette.applications import Starlette
 
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 from mpcsim.service.operations import GatewayOptions, RunningGateway, open_gateway
@@ -110,7 +111,7 @@ class LocalService:
     """Scope of its times: whole REST calls, vault and registry included."""
     gateway: RunningGateway
     """To be reached into: ``network``, ``links``, ``gateway``, ``credentials``."""
-    app: FastAPI
+    app: Starlette
     """The node."""
     http: httpx.Client
     """A client without a token."""
@@ -250,7 +251,7 @@ class LocalService:
         """Return the transport that a REST node asks the gateway with; for subclasses."""
         return transport
 
-    def prepare_node(self, app: FastAPI) -> None:
+    def prepare_node(self, app: Starlette) -> None:
         """Put something around a REST node before it starts; for subclasses."""
 
     # ------------------------------------------------------------------ clients

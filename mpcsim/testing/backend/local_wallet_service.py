@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, Final
 
 import httpx
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
@@ -104,7 +104,7 @@ class LocalWalletService(LocalService):
         """Return a transport that makes no connection while the gateway is down."""
         return _SwitchedTransport(transport, self._down)
 
-    def prepare_node(self, app: FastAPI) -> None:
+    def prepare_node(self, app: Starlette) -> None:
         """Put the faults around a node, innermost, so that its log shows them."""
         app.user_middleware.append(fault_middleware(self._faults))
 
