@@ -99,11 +99,16 @@ def _answers(scope: Scope, endpoint: str, answer: str) -> ASGIApp:
     return response
 
 
+def fault_middleware(faults: ProcessFaults) -> Middleware:
+    """The middleware of a node that applies faults."""
+    return Middleware(FaultMiddleware, faults=faults, answers=_answers)
+
+
 def application(faults: ProcessFaults) -> Starlette:
     """The node as the environment wants it, with switches around it."""
     app = from_environment(faults.now)
     # Innermost, so that the log shows it.
-    app.user_middleware.append(Middleware(FaultMiddleware, faults=faults, answers=_answers))
+    app.user_middleware.append(fault_middleware(faults))
     return app
 
 
