@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import sys
 from pathlib import Path
 from typing import Any
 
 from mpcsim.bench import FULL_RUNS, SECTIONS, sections
 from mpcsim.errors import UsageError
+from mpcsim.version import __version__
 
 
 def add(subparsers: Any) -> None:
     """Declare the subcommand."""
     parser = subparsers.add_parser("bench", help="measure protocols, simulator and service here")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures by name")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the figures by name, and about: what made them",
+    )
     parser.add_argument(
         "--runs", type=int, default=FULL_RUNS, help="runs behind a median (default %(default)s)"
     )
@@ -37,5 +44,11 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         figures |= found
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+        about = {
+            "version": __version__,
+            "python": platform.python_version(),
+            "runs": options.runs,
+            "sections": list(options.only or SECTIONS),
+        }
+        options.json.write_text(json.dumps({"about": about, **figures}, indent=2) + "\n")
     return 0

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mpcsim.capacity import OPERATIONS
 from mpcsim.capacity.calibration import MINUTES
+from mpcsim.cli.reference import COSTS, add_reference
 from mpcsim.errors import UsageError
 from mpcsim.sim import Table
 
@@ -37,6 +38,7 @@ def add(subparsers: Any) -> None:
         default=list(OPERATIONS),
         help=f"which to measure (default all: {', '.join(OPERATIONS)})",
     )
+    add_reference(parser, "cost files", *COSTS)
     parser.set_defaults(run=run)
 
 

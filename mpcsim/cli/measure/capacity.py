@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,10 +15,12 @@ from mpcsim.capacity import Cheapest, Curve, Plan, Sensitivity
 from mpcsim.capacity.model import EXACTNESSES
 from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
 from mpcsim.cli.outputs import TABLES as TABLE_ENDINGS
+from mpcsim.cli.reference import PLAN, add_reference
 from mpcsim.errors import UsageError, unknown
 from mpcsim.processes import Processes
 from mpcsim.sim import Table
 from mpcsim.sim.experiments import PointFailed
+from mpcsim.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,6 +81,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("config", nargs="?", metavar="CONFIG", help="a file (FILE.toml)")
     parser.add_argument("--example", action="store_true", help="print a CONFIG, and no more")
+    add_reference(parser, "CONFIG and files of calls", *PLAN)
     parser.add_argument(
         "--dry-run",
         action="store_true",
@@ -145,7 +148,12 @@ def run(options: argparse.Namespace) -> int:
     )
 
     _check(options, plan)
-    about = f"mpcsim capacity, seed {plan.seed}"
+    about = {
+        "config": options.config,
+        "seed": plan.seed,
+        "costs": plan.costs or "measured.json",
+        "version": __version__,
+    }
     out = _Outputs(options.figure, options.table, about)
     out.draw("deployment", plan.deployment.plot)
     try:
@@ -297,10 +305,12 @@ def _check(options: argparse.Namespace, plan: Plan) -> None:
 class _Outputs:
     """Output files that the options ask for."""
 
-    def __init__(self, figures: list[Path], tables: list[Path], about: str = "") -> None:
+    def __init__(
+        self, figures: list[Path], tables: list[Path], about: Mapping[str, object]
+    ) -> None:
         """
         Args:
-            about: what made them, for the metadata of pictures.
+            about: what made them, for the metadata of pictures and further columns of tables.
         """
         self.about = about
         self.figures = {path.stem: path for path in figures}
@@ -320,12 +330,15 @@ class _Outputs:
     def draw(self, name: str, make: Callable[[], Any]) -> None:
         """Write a picture, if it is asked for."""
         if (path := self.figures.get(name)) is not None:
-            self._written("--figure", path, lambda path: save_figure(make(), path, self.about))
+            about = ", ".join(f"{name} {value}" for name, value in self.about.items())
+            text = f"mpcsim capacity, {about}"
+            self._written("--figure", path, lambda path: save_figure(make(), path, text))
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a table, if it is asked for."""
         if (path := self.tables.get(name)) is not None:
-            self._written("--table", path, lambda path: table.to_csv(path, index=False))
+            made = table.assign(**self.about)
+            self._written("--table", path, lambda path: made.to_csv(path, index=False))
 
     def _written(self, option: str, path: Path, write: Callable[[Path], object]) -> None:
         try:

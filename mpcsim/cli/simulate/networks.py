@@ -11,10 +11,12 @@ from typing import Any, Final
 
 from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
+from mpcsim.cli.reference import MEASUREMENTS, NETWORK, add_reference
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
-from mpcsim.sim import Table
+from mpcsim.sim import Table, counted
 from mpcsim.sim.network.measured import DISTRIBUTIONS, Fit, Series, fit, network_assembly, reading
+from mpcsim.version import __version__
 
 IN_FULL: Final = 4
 """Limit of pairs of sites that are shown one by one; more are shown as a table."""
@@ -29,6 +31,11 @@ Several runs in a file are told apart; several hosts are several pairs (--site).
 
 The network is the wallet's: nodes of the caller, the operator and the institution around the
 gateway. A file of one pair measures the caller's link, unless --site says otherwise.
+
+Columns of the fits: the latency one way; the greatest difference of the distribution functions
+(KS: Kolmogorov-Smirnov distance, 0 to 1); the mean error of a round trip (off by ms: Wasserstein
+distance); mean and percentiles of the round trips, as measured and as each distribution has them.
+"*" is what is taken.
 """
 
 
@@ -74,9 +81,11 @@ def add(subparsers: Any) -> None:
     )
     fitting.add_argument("--output", metavar=f"NET{SUFFIX}", help="network file to write")
     fitting.add_argument("--figure", metavar="FIT.png", help="picture to write: PNG, SVG or PDF")
+    add_reference(fitting, "tables of measurements", *MEASUREMENTS)
     fitting.set_defaults(run=run_fit)
     showing = actions.add_parser("show", help="what a network file says")
     showing.add_argument("file", metavar=f"NET{SUFFIX}")
+    add_reference(showing, "network files", *NETWORK)
     showing.set_defaults(run=run_show)
 
 
@@ -111,7 +120,11 @@ def run_fit(options: argparse.Namespace) -> int:
     series = _sites(found.series, options.site)
     fits = [fit(each, options.distribution, options.blocks) for each in series]
     chosen = replace(found, series=tuple(series))
-    sys.stdout.write("\n".join(chosen.summary) + f"\n{_format_fits(fits)}\n")
+    chose = [each.headline for each in fits[:IN_FULL]]
+    if len(fits) > IN_FULL:
+        chose = [f"{counted(len(fits), 'pair')} fitted"]
+    lines = [*chose, *(f"  {line}" for line in chosen.summary), _format_fits(fits)]
+    sys.stdout.write("\n".join(lines) + "\n")
     asked = {
         role: site
         for role in network_assembly.ROLES
@@ -128,7 +141,8 @@ def run_fit(options: argparse.Namespace) -> int:
     sys.stdout.write("\n".join(lines) + "\n")
     if options.output is not None:
         try:
-            made.network.save(options.output, made.note(found.path))
+            note = f"{made.note(found.path)}\nWritten by mpcsim {__version__}."
+            made.network.save(options.output, note)
         except OSError as error:
             raise UsageError(f"--output: {options.output}: {error.strerror or error}") from None
         sys.stdout.write(

@@ -22,6 +22,10 @@ from mpcsim.sim.figures.parts.style import FONT, LETTER, LINES, MARKERS, Style
 WIDTH: Final = 8.0
 TALL: Final = 2.9
 """Height of the axes; sizes are in inches."""
+PANEL: Final = 1.35
+"""Height of one of several axes."""
+GAP: Final = 0.15
+"""Room between them."""
 NAME: Final = 0.15
 """Height of a name above the axes."""
 
@@ -127,6 +131,57 @@ def curves(
     draw_grid(axes)
     axes.set_xlabel(x, fontsize=FONT, color=DARK)
     axes.set_ylabel(y, fontsize=FONT, color=DARK)
+    add_legend(figure, handles)
+    return figure
+
+
+def panels(
+    groups: Mapping[str, Mapping[str, Points]],
+    *,
+    x: str,
+    title: str = "",
+    shaded: Sequence[tuple[float, float]] = (),
+) -> Chart:
+    """Draw lines of several quantities over the same x, one pair of axes for each unit.
+
+    >>> at = [0, 1, 2]
+    >>> figure = panels({"latency (ms)": {"p50": (at, [5, 6, 9])},
+    ...                  "calls": {"in flight": (at, [1, 1, 2])}}, x="time (s)")
+
+    Args:
+        groups: by the label of the vertical axis, lines by name, as of ``curves``.
+        x, title, shaded: as of ``curves``.
+
+    Raises:
+        UsageError: as of ``curves``.
+    """
+    drawn = {
+        y: {name: _points(name, given) for name, given in lines.items()}
+        for y, lines in groups.items()
+        if lines
+    }
+    if not drawn:
+        raise UsageError("no line to show")
+    styles = _styles([name for lines in drawn.values() for name in lines], LINES, {})
+    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
+    legend = legend_inches(list(styles), WIDTH)
+    top, bottom = 0.38 if title else 0.12, 0.5 + legend
+    figure = new_chart(WIDTH, top + len(drawn) * (PANEL + GAP) - GAP + bottom)
+    add_heading(figure, title)
+    every_x = np.concatenate([xs for lines in drawn.values() for xs, _ in lines.values()])
+    for row, (y, lines) in enumerate(drawn.items()):
+        below = (len(drawn) - 1 - row) * (PANEL + GAP)
+        axes = add_axes(figure, 0.85, 0.25, top + row * (PANEL + GAP), bottom + below)
+        _set_axis(axes, "x", every_x, None)
+        _set_axis(axes, "y", np.concatenate([ys for _, ys in lines.values()]), None)
+        for start, stop in shaded:
+            axes.axvspan(start, stop, facecolor=PALE, zorder=0, gid="shaded")
+        for name, (xs, ys) in lines.items():
+            axes.plot(xs, ys, label=name, zorder=3, **styles[name])
+        draw_grid(axes)
+        axes.set_ylabel(y, fontsize=FONT, color=DARK)
+        axes.tick_params(labelbottom=not below)
+    axes.set_xlabel(x, fontsize=FONT, color=DARK)
     add_legend(figure, handles)
     return figure
 
