@@ -94,11 +94,17 @@ class CallTimes:
         return self.percentile(99)
 
     @property
-    def headline(self) -> str:
+    def _what(self) -> str:
         calls = counted(len(self.times_ms), "call")
         how = f"each after {self.pause_ms:,g} ms of silence" if self.pause_ms else "in a row"
-        at = f": p50 {milliseconds(self.p50.ms)} ms" if len(self.times_ms) else ""
-        return f"{calls} {how} over {self.network or 'no network'}{at}"
+        return f"{calls} {how} over {self.network or 'no network'}"
+
+    @property
+    def headline(self) -> str:
+        """How many calls were made, and their median."""
+        if not len(self.times_ms):
+            return self._what
+        return f"{self._what}: p50 {milliseconds(self.p50.ms)} ms"
 
     def notes(self) -> list[str]:
         """Return the lines between the headline and the table: scope, clock, failures."""
@@ -133,7 +139,7 @@ class CallTimes:
         """
         from mpcsim.sim import figures
 
-        return figures.tail_plot({f"{self.headline}, scope {self.scope}": {"": self.times_ms}})
+        return figures.tail_plot({f"{self._what}, scope {self.scope}": {"": self.times_ms}})
 
     def __repr__(self) -> str:
         found = ", ".join(str(self.percentile(percent)) for percent in PERCENTS)

@@ -19,7 +19,7 @@ from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
 from mpcsim.sim.figures.parts.scales import Scale, draw_grid, scale_of, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LETTER, LINES, MARKERS, Style
 
-WIDTH: Final = 8.0
+WIDTH: Final = 6.4
 TALL: Final = 2.9
 """Height of the axes; sizes are in inches."""
 PANEL: Final = 1.35
@@ -71,6 +71,7 @@ def curves(
         lines: by name, the values of x and those of y.
         x: label of the horizontal axis, with its unit.
         y: label of the vertical axis, with its unit.
+        title: by default what is shown over what.
         steps: draw steps: a value holds until the next one.
         dots: by name, points without a line.
         parties: the party of a line or of points, which gives the colour.
@@ -101,10 +102,11 @@ def curves(
     ]
     if len(handles) == 1:
         handles = []
+    title = title or f"{_without_unit(y).capitalize()} against {_without_unit(x)}"
     legend = legend_inches([str(handle.get_label()) for handle in handles], WIDTH)
     names = along or {}
     heads = 0.0 if not names else NAME * min(3, len(names)) + 0.08
-    top, bottom = (0.38 if title else 0.12) + heads, 0.5 + legend
+    top, bottom = 0.38 + heads, 0.5 + legend
     figure = new_chart(WIDTH, top + TALL + bottom)
     add_heading(figure, title)
     right = 0.25 + LETTER * max((len(name) for name in across or {}), default=0)
@@ -184,6 +186,10 @@ def panels(
     axes.set_xlabel(x, fontsize=FONT, color=DARK)
     add_legend(figure, handles)
     return figure
+
+
+def _without_unit(label: str) -> str:
+    return label.rpartition(" (")[0] or label
 
 
 def _points(name: str, given: Points) -> tuple[Values, Values]:
