@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.routing import BaseRoute
 
-from mpcsim.service.web.openapi import openapi_document
+from mpcsim.service.web.api_page import openapi_document
 
 TITLE: Final = "MPC key-share node"
 SUMMARY: Final = "Generates, recovers and uses key shares of threshold wallets."

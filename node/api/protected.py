@@ -23,8 +23,8 @@ from mpcsim import strict_json
 from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code, code_of_framework_status
+from mpcsim.service.web.api_page import HeadRoute
 from mpcsim.service.web.http import check_coding, media_type
-from mpcsim.service.web.openapi import HeadRoute
 from mpcsim.service.web.user_limits import TooManyOfUser, UserSlots
 from mpcsim.strict_json import MAX_VALUES, RefusedDocument
 from node.api.auth import Authenticator

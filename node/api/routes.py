@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from mpcsim.crypto.bip32 import parse_path
 from mpcsim.service.errors import too_many_key_creations
-from mpcsim.service.web.openapi import HeadRoute
+from mpcsim.service.web.api_page import HeadRoute
 from mpcsim.version import __version__
 from node.api.protected import ProtectedRoute, json_answer, this_call
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout

@@ -45,8 +45,8 @@ from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.gateway.registry import RegisteredKey, UsernameTaken
 from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.tokens import Claims, bearer
+from mpcsim.service.web.api_page import HeadRoute
 from mpcsim.service.web.http import media_type, read_body
-from mpcsim.service.web.openapi import HeadRoute
 from mpcsim.service.web.request_records import annotate_request
 from mpcsim.service.web.threads import in_thread
 from mpcsim.strict_json import DuplicateMember
