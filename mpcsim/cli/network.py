@@ -64,6 +64,20 @@ def conditions(text: str | None, *, in_process: bool = False) -> Scenario | None
     return found
 
 
+def losses(network: Network) -> dict[str, str]:
+    """Return the loss of each direction that loses packets at random, such as ``client → gateway``;
+    acknowledgements take the other direction."""
+    directions = [link.direction(end) for link in network.links for end in (link.a, link.b)]
+    rows = [direction.row() for direction in directions if direction.loss]
+    return {name: loss for name, _, _, loss, _ in rows}
+
+
+def format_losses(network: Network) -> str:
+    """Return a sentence on the losses; empty if there are none."""
+    found = losses(network)
+    return "packets lost: " + ", ".join(map(" ".join, found.items())) if found else ""
+
+
 def _preset(text: str) -> Network:
     region, *settings = text.split(",")
     chosen: dict[str, Any] = {}

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -203,13 +203,16 @@ def test_a_port_that_is_none(command, variable, value, said, monkeypatch, capsys
 
 
 def test_serve_says_which_ports_are_taken(monkeypatch, capsys, tmp_path):
-    with listen(HOST, 0) as one, listen(HOST, 0) as other:
+    names = ("GATEWAY_PORT", "APP_PORT", "METRICS_PORT", "--control")
+    with ExitStack() as open_sockets:
         for variable in PORTS:
             monkeypatch.setenv(variable, str(free_port()))
-        ports = {"GATEWAY_PORT": one.getsockname()[1], "APP_PORT": other.getsockname()[1]}
+        sockets = [open_sockets.enter_context(listen(HOST, 0)) for _ in names]
+        ports = {name: each.getsockname()[1] for name, each in zip(names, sockets, strict=True)}
         for variable, port in ports.items():
             monkeypatch.setenv(variable, str(port))
-        assert main(["serve", "--data", str(tmp_path)]) == 2
+        control = f"--control={ports['--control']}"
+        assert main(["serve", "--metrics", control, "--data", str(tmp_path)]) == 2
     err = capsys.readouterr().err
     for variable, port in ports.items():
         assert f"port {port}: Address already in use; {variable}=... picks" in err

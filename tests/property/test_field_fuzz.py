@@ -189,9 +189,7 @@ def _and(other: Alteration, message: Message) -> Tampered:
     [
         (b"\0\0\0\x0dECHO_MISMATCH", Reason.PEER_ABORTED, "party 2 reports ECHO_MISMATCH"),
         (b"\0\0\0\x04OOPS", Reason.PEER_ABORTED, "party 2 reports an unknown reason"),
-        (b"\0\0\0\0", Reason.PEER_ABORTED, "party 2 reports an unknown reason"),
         (b"", Reason.MALFORMED_MESSAGE, "AbortNotice: truncated"),
-        (b"\0\0\0\x05OOPS", Reason.MALFORMED_MESSAGE, "AbortNotice: truncated"),
         (b"\0\0\0\x04OOPS!", Reason.MALFORMED_MESSAGE, "AbortNotice: 1 trailing"),
         (b"\0\0\0\x01\xff", Reason.MALFORMED_MESSAGE, "AbortNotice: text is not UTF-8"),
         (b"\0\0\0\x41" + b"x" * 65, Reason.MALFORMED_MESSAGE, "AbortNotice: field of 65 bytes"),

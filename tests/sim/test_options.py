@@ -40,6 +40,16 @@ class Refused(str):
     """What is said of a value that is refused."""
 
 
+def shown(tables: dict[Any, dict[str, Any]]) -> list[tuple[Any, str]]:
+    """Return the rows of all tables that are shown here, by table and name."""
+    return [
+        (of, name)
+        for of, values in tables.items()
+        for name, value in values.items()
+        if value is not ELSEWHERE
+    ]
+
+
 # ------------------------------------------------------------------ links and connections
 
 GRAPH = MessageGraph(
@@ -109,13 +119,9 @@ NETWORKS: dict[Callable[..., Any], dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("run", [engine, replayed])
-@pytest.mark.parametrize(
-    ("of", "name"), [(of, name) for of, values in NETWORKS.items() for name in values]
-)
+@pytest.mark.parametrize(("of", "name"), shown(NETWORKS))
 def test_networks(of: type, name: str, run: Callable[[Network], str]) -> None:
     value = NETWORKS[of][name]
-    if value is ELSEWHERE:
-        return
     if of is Connection:
         changed = over(connection=replace(SEGMENTS, **{name: value}))
     else:
@@ -210,6 +216,17 @@ REGION = {
     "loss": 0.9,
     "cold": True,
 }
+REPLAYED: dict[str, Any] = {
+    "self": ELSEWHERE,
+    "network": over({"latency": 90.0}),
+    "samples": 31,
+    "seed": 2,
+    "costs": COSTS,
+    "parties": True,
+    "explain": True,
+    "approximate": ELSEWHERE,
+    "tolerance": (0.2, Refused("approximate, which is not asked")),
+}
 ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]] = {
     "Simulation": (
         Simulation,
@@ -250,35 +267,12 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
     "replay": (
         MessageGraph.replay,
         replay,
-        {
-            "self": ELSEWHERE,
-            "network": over({"latency": 90.0}),
-            "samples": 31,
-            "seed": 2,
-            "costs": COSTS,
-            "parties": True,
-            "explain": True,
-            "draws": DrawTable(30, 9),
-            "approximate": ELSEWHERE,
-            "tolerance": (0.2, Refused("approximate, which is not asked")),
-        },
+        {**REPLAYED, "draws": DrawTable(30, 9)},
     ),
     "distribution": (
         MessageGraph.distribution,
         distribution,
-        {
-            "self": ELSEWHERE,
-            "network": over({"latency": 90.0}),
-            "samples": 31,
-            "seed": 2,
-            "costs": COSTS,
-            "parties": True,
-            "explain": True,
-            "approximate": ELSEWHERE,
-            "tolerance": (0.2, Refused("approximate, which is not asked")),
-            "executor": ELSEWHERE,
-            "progress": ELSEWHERE,
-        },
+        {**REPLAYED, "executor": ELSEWHERE, "progress": ELSEWHERE},
     ),
     "signing_point": (
         experiments.signing_point,
@@ -305,13 +299,11 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
 
 
 @pytest.mark.parametrize(
-    ("entry", "name"), [(entry, name) for entry in ENTRIES for name in ENTRIES[entry][2]]
+    ("entry", "name"), shown({entry: values for entry, (_, _, values) in ENTRIES.items()})
 )
 def test_runs(entry: str, name: str) -> None:
     _, run, values = ENTRIES[entry]
     value = values[name]
-    if value is ELSEWHERE:
-        return
     if isinstance(value, tuple) and isinstance(value[-1], Refused):
         with pytest.raises(UsageError, match=value[1]):
             run(**{name: value[0]})
@@ -337,7 +329,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
         },
     ),
     "compare": (
-        ["compare", "seoul,access=lte", "--samples=50"],
+        ["compare", "ed.toml", "--samples=50"],
         {
             "scenarios": ELSEWHERE,
             "samples": "51",
@@ -368,6 +360,8 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
+ED = 'run = [{ task = "generate", curve = "ed25519" }, "sign"]\n[preset]\nregion = "seoul"\n'
+"""A scenario with little to replay."""
 PLAIN: dict[str, str] = {}
 """What a command says without further options."""
 
@@ -384,16 +378,15 @@ def said_plainly(command: str, capsys: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("command", "name"), [(command, name) for command in COMMANDS for name in COMMANDS[command][1]]
+    ("command", "name"), shown({command: values for command, (_, values) in COMMANDS.items()})
 )
 def test_commands(
     command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("ed.toml").write_text(ED)
     base, values = COMMANDS[command]
     value = values[name]
-    if value is ELSEWHERE:
-        return
     expected = value[1] if isinstance(value, tuple) else None
     value = value[0] if isinstance(value, tuple) else value
     out, error = said([*base, f"--{name}" if value is None else f"--{name}={value}"], capsys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 
 import click
 
@@ -10,6 +11,7 @@ from mpcsim.bench import FULL_RUNS, SECTIONS, sections
 from mpcsim.cli.command import FILE, Command, Options, option, repeatable
 from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
+from mpcsim.version import __version__
 
 
 def command() -> Command:
@@ -17,7 +19,12 @@ def command() -> Command:
         "bench",
         run,
         [
-            option("--json", "write the figures by name", type=FILE, metavar="FILE"),
+            option(
+                "--json",
+                "write the figures by name, and about: what made them",
+                type=FILE,
+                metavar="FILE",
+            ),
             option("--runs", "runs behind a median", type=int, default=FULL_RUNS),
             repeatable(
                 "--only", "measure this section only (repeatable)", type=click.Choice(SECTIONS)
@@ -40,5 +47,11 @@ def run(options: Options) -> int:
             bar.update(done / len(chosen))
             figures |= found
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+        about = {
+            "version": __version__,
+            "python": platform.python_version(),
+            "runs": options.runs,
+            "sections": list(options.only or SECTIONS),
+        }
+        options.json.write_text(json.dumps({"about": about, **figures}, indent=2) + "\n")
     return 0

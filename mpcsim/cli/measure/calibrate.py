@@ -10,6 +10,7 @@ from mpcsim.capacity import OPERATIONS
 from mpcsim.capacity.calibration import MINUTES
 from mpcsim.cli.command import Command, Options, argument, option, repeatable
 from mpcsim.cli.progress import ProgressBar
+from mpcsim.cli.reference import COSTS, reference_option
 from mpcsim.errors import UsageError
 from mpcsim.sim import Table
 
@@ -34,6 +35,7 @@ def command() -> Command:
                 f"which to measure (default all: {', '.join(OPERATIONS)}); more may follow",
                 metavar="NAME [NAME ...]",
             ),
+            reference_option("cost files", *COSTS),
         ],
     )
 

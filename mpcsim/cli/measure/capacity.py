@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,10 +18,12 @@ from mpcsim.cli.command import FILE, Command, Options, argument, flag, option, r
 from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
 from mpcsim.cli.outputs import TABLES as TABLE_ENDINGS
 from mpcsim.cli.progress import ProgressBar
+from mpcsim.cli.reference import PLAN, reference_option
 from mpcsim.errors import UsageError, unknown
 from mpcsim.processes import Processes
 from mpcsim.sim import Table
 from mpcsim.sim.experiments import PointFailed
+from mpcsim.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,6 +122,7 @@ def command() -> Command:
                 type=int,
                 metavar="N",
             ),
+            reference_option("CONFIG and files of calls", *PLAN),
         ],
         more=EPILOG,
     )
@@ -137,7 +140,12 @@ def run(options: Options) -> int:
     )
 
     _check(options, plan)
-    about = f"mpcsim capacity, seed {plan.seed}"
+    about = {
+        "config": options.config,
+        "seed": plan.seed,
+        "costs": plan.costs or "measured.json",
+        "version": __version__,
+    }
     out = _Outputs(options.figure, options.table, about)
     out.draw("deployment", plan.deployment.plot)
     try:
@@ -289,10 +297,12 @@ def _check(options: Options, plan: Plan) -> None:
 class _Outputs:
     """Output files that the options ask for."""
 
-    def __init__(self, figures: Sequence[Path], tables: Sequence[Path], about: str = "") -> None:
+    def __init__(
+        self, figures: Sequence[Path], tables: Sequence[Path], about: Mapping[str, object]
+    ) -> None:
         """
         Args:
-            about: what made them, for the metadata of pictures.
+            about: what made them, for the metadata of pictures and further columns of tables.
         """
         self.about = about
         self.figures = {path.stem: path for path in figures}
@@ -312,12 +322,15 @@ class _Outputs:
     def draw(self, name: str, make: Callable[[], Any]) -> None:
         """Write a picture, if it is asked for."""
         if (path := self.figures.get(name)) is not None:
-            self._written("--figure", path, lambda path: save_figure(make(), path, self.about))
+            about = ", ".join(f"{name} {value}" for name, value in self.about.items())
+            text = f"mpcsim capacity, {about}"
+            self._written("--figure", path, lambda path: save_figure(make(), path, text))
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a table, if it is asked for."""
         if (path := self.tables.get(name)) is not None:
-            self._written("--table", path, lambda path: table.to_csv(path, index=False))
+            made = table.assign(**self.about)
+            self._written("--table", path, lambda path: made.to_csv(path, index=False))
 
     def _written(self, option: str, path: Path, write: Callable[[Path], object]) -> None:
         try:

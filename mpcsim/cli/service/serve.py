@@ -21,11 +21,13 @@ from mpcsim.cli.ports import (
     APP_PORT,
     CONTROL_PORT,
     GATEWAY_PORT,
+    LAB_PORT,
     LAST_PORT,
     METRICS_PORT,
     PORT,
     gateway_port,
     mpc_node_port,
+    mpc_node_variable,
     port,
 )
 from mpcsim.cli.service import gateway
@@ -101,6 +103,7 @@ def run(options: Options) -> int:
     under = conditions(options.network)
     read(ConnectionLimits, os.environ)
     shown = _metrics_ports(options)
+    _check_ports(options, shown)
     lines = log_format(options)
     files = {FOLDER_VARIABLE: os.environ.get(FOLDER_VARIABLE) or str(log_folder_of(options.data))}
     log_folder = read(LogSettings, files).log_folder
@@ -194,7 +197,6 @@ def _start(
 
     *mpc_nodes, at = map(program, found)
     programs = [*mpc_nodes, at]
-    check_ports([*programs, *([] if options.gateway_only else [node_program(app_port, at)])])
     starter.start(*programs)
     _say(*(f"{program.name:<12} {program.address}" for program in programs))
     lab: list[str] = []
@@ -258,6 +260,27 @@ def _metrics_ports(options: Options) -> dict[str, int]:
     if first + len(SHOWN) - 1 > LAST_PORT:
         raise UsageError(f"{METRICS_VARIABLE} is {first}: {len(SHOWN)} ports are needed from there")
     return {name: first + n for n, name in enumerate(SHOWN)}
+
+
+def _check_ports(options: Options, shown: Mapping[str, int]) -> None:
+    """Check that all ports are free before anything is started.
+
+    Raises:
+        UsageError: some are taken: names all of them.
+    """
+    wanted = {ROLES[p]: (mpc_node_port(p), mpc_node_variable(p, "PORT")) for p in MPC_NODES}
+    wanted["gateway"] = gateway_port(), "GATEWAY_PORT"
+    if not options.gateway_only:
+        wanted["node"] = port("APP_PORT", APP_PORT), "APP_PORT"
+        if options.lab:
+            wanted["lab"] = port("LAB_PORT", LAB_PORT), "LAB_PORT"
+    if options.control is not None:
+        wanted["control"] = options.control, "--control"
+    hosts = {"gateway": options.host}
+    check_ports(
+        Program(name, (), *at, "/", host=hosts.get(name, HOST), metrics_port=shown.get(name))
+        for name, at in wanted.items()
+    )
 
 
 def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, TypeVar
 
 import click
 
 from mpcsim.cli.command import Command, Options, argument, flag, option
-from mpcsim.cli.network import SUFFIX, scenario
+from mpcsim.cli.network import SUFFIX, format_losses, losses, scenario
 from mpcsim.cli.outputs import PICTURES, TABLES, check_ending, save_figure, save_rows
+from mpcsim.cli.reference import SCENARIO, reference_option
 from mpcsim.cli.simulate.trace import load
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, ROLES, PartyId
@@ -26,6 +29,8 @@ from mpcsim.sim import (
 from mpcsim.sim.replay import CompletionTimes, MessageGraph, record
 from mpcsim.version import __version__
 
+T = TypeVar("T")
+
 TRACE: Final = ".jsonl"
 """Suffix of trace files."""
 SCHEMES: Final = {"ot/80": 1, "ot/80/2": 2, "ot/80/4": 4}
@@ -33,6 +38,16 @@ SCHEMES: Final = {"ot/80": 1, "ot/80/2": 2, "ot/80/4": 4}
 SAMPLES: Final = 10_000
 MOST_KEPT: Final = 10_000_000
 """Limit of samples with exact percentiles; they take 8 bytes each."""
+
+EPILOG: Final = """\
+Columns: n is the number of times; p50, p95, p99, p99.9 are percentiles, each with the 95 %
+confidence interval of the true one, by order statistics. "above" and "below": too few times for one
+end. "*": fewer than 10 times lie beyond. The second table has the differences to the first scenario
+with their intervals; "~": the interval contains 0, so the difference may be noise.
+--table and --json have all of it, with scenario, seed, network, losses and version: low_ms and
+high_ms are the ends of intervals, difference_ms, difference_low_ms and difference_high_ms those of
+differences.
+"""
 
 
 def command() -> Command:
@@ -59,7 +74,9 @@ def command() -> Command:
             ),
             option("--table", "the rows to write, as CSV", metavar="OUT.csv"),
             flag("--json", "JSON instead of a table"),
+            reference_option("scenario files", *SCENARIO),
         ],
+        more=EPILOG,
     )
 
 
@@ -81,24 +98,42 @@ def run(options: Options) -> int:
     """Replay each scenario and print the table."""
     check_ending("--figure", options.figure, PICTURES)
     check_ending("--table", options.table, TABLES)
-    found = compare({name: _replay(name, options) for name in options.scenarios})
-    rows = [{**row, "version": __version__} for row in found.rows()]
+    scenarios = {name: _scenario(name) for name in options.scenarios}
+    found = compare({name: _replay(name, what, options) for name, what in scenarios.items()})
+    rows = [
+        {**row, "losses": losses(scenarios[row["name"]].network), "version": __version__}
+        for row in found.rows()
+    ]
     if options.json:
         sys.stdout.write(json.dumps(rows, indent=1) + "\n")
     else:
-        sys.stdout.write(f"{found}\n")
+        lost = {name: format_losses(what.network) for name, what in scenarios.items()}
+        said = [f"  {name}: {text}" for name, text in lost.items() if text]
+        sys.stdout.write("\n".join([str(found), *[""][: len(said)], *said]) + "\n")
     if options.table:
         save_rows(rows, options.table)
     if options.figure:
         seeds = ", ".join(f"{row['name']}: seed {row['seed']}" for row in rows)
         call = " --call" if options.call else ""
         about = f"mpcsim compare{call} --samples={options.samples}; {seeds}"
-        save_figure(found.plot(), options.figure, about)
+        save_figure(compare(_labelled(found.runs, scenarios)).plot(), options.figure, about)
     return 0
 
 
-def _replay(name: str, options: Options) -> CompletionTimes:
-    what = _scenario(name)
+def _labelled(runs: Mapping[str, T], scenarios: Mapping[str, Scenario]) -> dict[str, T]:
+    """Return the runs by labels for a figure: a file is named by its network, or its stem."""
+    labels = {
+        name: scenarios[name].network.name or Path(name).stem if Path(name).suffix else name
+        for name in runs
+    }
+    if len(set(labels.values())) < len(labels):
+        labels = {name: Path(name).stem if Path(name).suffix else name for name in runs}
+    if len(set(labels.values())) < len(labels):
+        return dict(runs)
+    return {labels[name]: run for name, run in runs.items()}
+
+
+def _replay(name: str, what: Scenario, options: Options) -> CompletionTimes:
     if what.faults or what.policy != Policy():
         raise UsageError(
             f"{name}: faults and policy are of single runs, not of a replay: mpcsim sim runs them"

@@ -14,10 +14,12 @@ import click
 from mpcsim.cli.command import Command, Options, argument, flag, group, option, repeatable
 from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
+from mpcsim.cli.reference import MEASUREMENTS, NETWORK, reference_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
-from mpcsim.sim import Table
+from mpcsim.sim import Table, counted
 from mpcsim.sim.network.measured import DISTRIBUTIONS, Fit, Series, fit, network_assembly, reading
+from mpcsim.version import __version__
 
 IN_FULL: Final = 4
 """Limit of pairs of sites that are shown one by one; more are shown as a table."""
@@ -32,6 +34,11 @@ Several runs in a file are told apart; several hosts are several pairs (--site).
 
 The network is the wallet's: nodes of the caller, the operator and the institution around the
 gateway. A file of one pair measures the caller's link, unless --site says otherwise.
+
+Columns of the fits: the latency one way; the greatest difference of the distribution functions
+(KS: Kolmogorov-Smirnov distance, 0 to 1); the mean error of a round trip (off by ms: Wasserstein
+distance); mean and percentiles of the round trips, as measured and as each distribution has them.
+"*" is what is taken.
 """
 
 
@@ -79,6 +86,7 @@ def _fit_command() -> Command:
             ),
             option("--output", "network file to write", metavar=f"NET{SUFFIX}"),
             option("--figure", "picture to write: PNG, SVG or PDF", metavar="FIT.png"),
+            reference_option("tables of measurements", *MEASUREMENTS),
         ],
         text="Show what was measured and the distributions that fit, and write a network file.",
         more=EPILOG,
@@ -88,7 +96,12 @@ def _fit_command() -> Command:
 def _show_command() -> Command:
     file = argument("file", f"NET{SUFFIX}")
     as_json = flag("--json", "JSON instead of a table")
-    return Command("show", run_show, [file, as_json], text="Show what a network file says.")
+    return Command(
+        "show",
+        run_show,
+        [file, as_json, reference_option("network files", *NETWORK)],
+        text="Show what a network file says.",
+    )
 
 
 def run_show(options: Options) -> int:
@@ -135,7 +148,11 @@ def run_fit(options: Options) -> int:
     series = _sites(found.series, options.site)
     fits = [fit(each, options.distribution, options.blocks) for each in series]
     chosen = replace(found, series=tuple(series))
-    sys.stdout.write("\n".join(chosen.summary) + f"\n{_format_fits(fits)}\n")
+    chose = [each.headline for each in fits[:IN_FULL]]
+    if len(fits) > IN_FULL:
+        chose = [f"{counted(len(fits), 'pair')} fitted"]
+    lines = [*chose, *(f"  {line}" for line in chosen.summary), _format_fits(fits)]
+    sys.stdout.write("\n".join(lines) + "\n")
     asked = {
         role: site
         for role in network_assembly.ROLES
@@ -152,7 +169,8 @@ def run_fit(options: Options) -> int:
     sys.stdout.write("\n".join(lines) + "\n")
     if options.output is not None:
         try:
-            made.network.save(options.output, made.note(found.path))
+            note = f"{made.note(found.path)}\nWritten by mpcsim {__version__}."
+            made.network.save(options.output, note)
         except OSError as error:
             raise UsageError(f"--output: {options.output}: {error.strerror or error}") from None
         sys.stdout.write(
