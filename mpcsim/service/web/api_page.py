@@ -1,5 +1,4 @@
-"""OpenAPI document of an interface, from its FastAPI routes, and the page on which it is read and
-tried (``/api/docs``), which needs nothing from outside.
+"""The page at ``/api/docs`` on which an interface is read and tried; it needs nothing from outside.
 
 Swagger UI comes with the package ``fastapi-offline``; of that, only the files are used.
 """
@@ -7,25 +6,18 @@ Swagger UI comes with the package ``fastapi-offline``; of that, only the files a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
-from mpcsim.service.error_codes import header_references, header_schemas, markdown_table
 from mpcsim.service.web.threads import in_thread
-from mpcsim.version import __version__
-
-Schema = dict[str, Any]
 
 DOCUMENT_PATH: Final = "/api/openapi.json"
 """Path of the interface's OpenAPI description, which the page loads."""
@@ -102,6 +94,18 @@ class _CachedBody:
         return self._made
 
 
+def servers(port: int) -> list[dict[str, str]]:
+    """Return the ``servers`` of an OpenAPI document.
+
+    Args:
+        port: default port of this interface.
+    """
+    return [
+        {"url": "/", "description": "whichever answered with this document"},
+        {"url": f"http://127.0.0.1:{port}", "description": "what mpcsim serve starts"},
+    ]
+
+
 def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list[Route]:
     """Return the routes of the page, its parts and the document; all links are relative.
 
@@ -141,86 +145,8 @@ def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list
 
 
 def _read(name: str) -> bytes:
-    # Found, not imported: of its code nothing is used.
+    # Found, not imported: it would bring FastAPI along.
     package = find_spec("fastapi_offline")
     assert package is not None
     assert package.origin is not None
     return (Path(package.origin).parent / "static" / name).read_bytes()
-
-
-# ---------------------------------------------------------------------- the document
-
-
-class HeadRoute(APIRoute):
-    """A route that answers HEAD where it answers GET (RFC 9110, 9.3.2), as Starlette's own do."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        methods = set(self.methods or ())
-        self.methods = methods | {"HEAD"} if "GET" in methods else methods
-
-
-def openapi_document(
-    routes: Sequence[BaseRoute],
-    interface: str,
-    *,
-    description: str,
-    port: int,
-    security: Mapping[str, Schema],
-    paths: Mapping[str, Schema] = {},
-    schemas: Mapping[str, Schema] = {},
-    **about: Any,
-) -> dict[str, Any]:
-    """Return the description of an interface, OpenAPI 3.1.
-
-    FastAPI documents its own 422 for every route with parameters; here those faults are 400s.
-
-    Args:
-        interface: ``node`` or ``gateway``, whose error codes are listed.
-        port: its default port.
-        security: schemes by name; the first one is asked for where a route says nothing else.
-        paths: of routes that are not FastAPI's.
-        schemas: that these refer to.
-        about: title, summary and tags.
-    """
-    document = get_openapi(
-        version=__version__,
-        description=description + CORS + markdown_table(interface),
-        servers=_servers(port),
-        routes=[*map(_without_head, routes)],
-        separate_input_output_schemas=False,
-        **about,
-    )
-    found = [operation for each in document["paths"].values() for operation in each.values()]
-    for operation in found:
-        operation["responses"].pop("422", None)
-    document["paths"] |= paths
-    found += [operation for each in paths.values() for operation in each.values()]
-    for operation in found:
-        for status, response in operation["responses"].items():
-            if not status.startswith("2"):
-                response["headers"] = header_references()
-    document["security"] = [{next(iter(security)): []}]
-    components = document["components"]
-    for name in ("HTTPValidationError", "ValidationError"):
-        components["schemas"].pop(name, None)
-    components["schemas"] |= schemas
-    components["headers"] = header_schemas(interface)
-    components["securitySchemes"] = {**security}
-    return document
-
-
-def _without_head(route: BaseRoute) -> BaseRoute:
-    """Return a route as it is in the document, where each operation has one method."""
-    if isinstance(route, APIRoute):
-        route = copy(route)
-        route.methods = set(route.methods or ()) - {"HEAD"}
-    return route
-
-
-def _servers(port: int) -> list[dict[str, str]]:
-    """Return the ``servers`` of an OpenAPI document."""
-    return [
-        {"url": "/", "description": "whichever answered with this document"},
-        {"url": f"http://127.0.0.1:{port}", "description": "what mpcsim serve starts"},
-    ]

@@ -74,6 +74,7 @@ from mpcsim.service.errors import (
 from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.gateway.registry import Registry, SuspensionNotice
 from mpcsim.service.gateway.sessions.sessions import Sessions
+from mpcsim.service.process.backoff import retry_pauses
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.statements import SuspensionReceipt, is_signed_by
@@ -301,8 +302,7 @@ class Suspensions:
 
     async def _deliver(self, at: AbortedSession) -> None:
         """Repeat steps 3, 4 and 6 until the suspension is concluded."""
-        delay = FIRST_RETRY_S
-        while True:
+        for pause_s in retry_pauses(FIRST_RETRY_S, LAST_RETRY_S):
             try:
                 if at in self._pending:
                     async with self._writing:
@@ -322,8 +322,7 @@ class Suspensions:
                     return
             except StoreFailed as error:
                 LOG.error("%s stays suspended: %s", _label(at), error)
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, LAST_RETRY_S)
+            await asyncio.sleep(pause_s)
 
     async def _deliver_notice(self, notice: SuspensionNotice) -> None:
         """Ask one MPC node (3), and store its answer if its signature is authentic (4)."""

@@ -85,6 +85,8 @@ class TokenRefused(Model):
 class NewUser(Model):
     """A user to sign up."""
 
+    model_config = ConfigDict(extra="forbid")
+
     username: Annotated[
         str,
         Field(

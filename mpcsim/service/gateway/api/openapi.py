@@ -25,7 +25,7 @@ from mpcsim.service.gateway.api.routes import (
 from mpcsim.service.rpc import wire
 from mpcsim.service.smart_account.api import openapi as smart_account
 from mpcsim.service.web import idempotency
-from mpcsim.service.web.api_page import openapi_document
+from mpcsim.service.web.openapi import openapi_document
 
 SUMMARY: Final = "Users, access tokens, registered keys, and smart accounts (ERC-4337)."
 DESCRIPTION: Final = """\

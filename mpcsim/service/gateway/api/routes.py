@@ -23,7 +23,7 @@ from starlette.responses import Response
 
 from mpcsim import strict_json
 from mpcsim.crypto.groups.curves import CURVES
-from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.errors import InvalidEncoding, UsageError, escape_unprintable
 from mpcsim.ids import ROLES
 from mpcsim.service.errors import (
     BAD_REQUEST,
@@ -45,13 +45,15 @@ from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.gateway.registry import RegisteredKey, UsernameTaken
 from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.tokens import Claims, bearer
-from mpcsim.service.web.api_page import HeadRoute
 from mpcsim.service.web.http import media_type, read_body
+from mpcsim.service.web.openapi import HeadRoute
 from mpcsim.service.web.request_records import annotate_request
 from mpcsim.service.web.threads import in_thread
 from mpcsim.strict_json import DuplicateMember
 
 MAX_BODY_BYTES: Final = 4096
+MAX_SHOWN: Final = 64
+"""Characters of an unknown field's name that its refusal shows."""
 NO_STORE: Final = {"Cache-Control": "no-store"}
 """Headers of every answer with a token (RFC 6749, section 5.1)."""
 JSON: Final = "application/json"
@@ -393,6 +395,8 @@ def explain(error: RequestValidationError) -> str:
     """Return the first fault in a request, without the value."""
     fault = error.errors()[0]
     place = ".".join(map(str, fault["loc"])) or "the body"
+    if fault["type"] == "extra_forbidden":
+        return f"{escape_unprintable(place[:MAX_SHOWN])}: unknown field"
     return f"{place}: {fault['msg']}"
 
 

@@ -313,7 +313,8 @@ class Sessions:
         """Return the refusal for a place that is taken, with the time until its lease ends."""
         holder = self._holder(queue, place)
         left = self._lease_left(holder) if holder is not None else 0.0
-        return key_busy(what, max(1, math.ceil(left)))
+        has_queue = queue is self._making or queue.capacity > 0
+        return key_busy(what, max(1, math.ceil(left)), has_queue=has_queue)
 
     def check_key_is_free(self, user_id: str, curve: str, what: str) -> None:
         """Check that no session makes a key of a user and curve, but for one with a silent caller.
