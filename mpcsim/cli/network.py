@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any, Final
 
+import click
+
+from mpcsim.cli.command import option
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim import Network, Scenario
 from mpcsim.sim.network import ACCESS, REGIONS
@@ -26,9 +28,8 @@ HELP: Final = (
 )
 
 
-def add_network(parser: argparse.ArgumentParser) -> None:
-    """Declare the option."""
-    parser.add_argument("--network", metavar="NETWORK", help=HELP)
+def network_option() -> click.Option:
+    return option("--network", HELP, metavar="NETWORK")
 
 
 def scenario(text: str) -> Scenario:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
-import sys
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
+
+import click
 
 SCENARIO: Final = ("mpcsim.sim.scenario", "mpcsim.sim.network.network_specification")
 NETWORK: Final = ("mpcsim.sim.network.files.networks",)
@@ -17,21 +17,25 @@ PLAN: Final = ("mpcsim.capacity.plan", "mpcsim.capacity.model.arrival_files")
 COSTS: Final = ("mpcsim.capacity.model.costs",)
 
 
-def add_reference(parser: argparse.ArgumentParser, what: str, *modules: str) -> None:
-    """Declare the option.
+def reference_option(what: str, *modules: str) -> click.Option:
+    """Return the option.
 
     Args:
         what: the files.
         modules: names of the modules that read them.
     """
-    said = f"print how {what} are written, and no more"
-    parser.add_argument("--reference", action=_Reference, nargs=0, const=modules, help=said)
 
+    def show(context: click.Context, option: click.Parameter, asked: bool) -> None:
+        if asked:
+            pages = (inspect.getdoc(import_module(name)) or "" for name in modules)
+            click.echo("\n\n\n".join(pages).replace("``", ""))
+            context.exit()
 
-class _Reference(argparse.Action):
-    """Action that prints the pages and ends the command, as ``--version`` does."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        pages = (inspect.getdoc(import_module(name)) or "" for name in self.const)
-        sys.stdout.write("\n\n\n".join(pages).replace("``", "") + "\n")
-        parser.exit()
+    return click.Option(
+        ["--reference"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help=f"Print how {what} are written, and no more.",
+    )

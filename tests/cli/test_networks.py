@@ -88,19 +88,15 @@ def test_pairs_and_roles(tmp_path: Path, capsys) -> None:
     ("arguments", "message"),
     [
         (["none.txt"], "none.txt: No such file or directory"),
-        (["README.md"], "is in no format that is known"),
-        (["mtr.json", "--blocks=3"], "blocks need the samples one by one"),
         (["hping3.txt", "--site=x"], "--site: a pair has two of them"),
         (["hping3.txt", "--site=x", "--site=x"], "--site: x twice"),
         (["pairs.csv", "--site=x", "--site=y"], "x - y is not among the measured pairs: client - "),
         (["hping3.txt", "--mbit=0"], "--mbit is 0.0: not above 0"),
-        (["hping3.txt", "--unit=s"], "which says the unit of its times itself"),
         (["hping3.txt", "--output=x.txt"], "--output: x.txt does not end in .toml"),
         (["hping3.txt", "--output=/no/such/x.toml"], "--output: /no/such/x.toml: No such file"),
         (["hping3.txt", "--figure=x.gif"], "--figure: x.gif does not end in .png or .svg or .pdf"),
         (["hping3.txt", "--figure=/no/such/x.png"], "--figure: /no/such/x.png: No such file"),
         (["hping3.txt", "--client=moon"], "client: unknown site 'moon'"),
-        (["regions.csv", "--client=seoul"], "where is the gateway? There are several pairs"),
     ],
 )
 def test_what_is_refused(arguments: list[str], message: str, capsys) -> None:

@@ -148,15 +148,10 @@ def test_outputs_and_presets_are_refused_in_a_sentence(capsys, options, said) ->
 
 
 def test_an_unknown_option_shows_its_commands_usage(capsys) -> None:
-    with pytest.raises(SystemExit):
-        main(["sim", "seoul", "--sample=3x", "--tracs=x"])
-    said = capsys.readouterr().err
-    assert said.startswith("usage: mpcsim sim")
-    with pytest.raises(SystemExit):
-        main(["sim", "seoul", "--tracs=x"])
-    assert "mpcsim sim: error: unrecognized arguments: --tracs=x; did you mean --traces?" in (
-        capsys.readouterr().err
-    )
+    assert main(["sim", "seoul", "--tracs=x"]) == 2
+    usage, error = capsys.readouterr().err.splitlines()
+    assert usage.startswith("Usage: mpcsim sim ")
+    assert error == "mpcsim sim: error: No such option '--tracs'. Did you mean '--traces'?"
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
+import click
+
+from mpcsim.cli.command import Command, Options, argument, flag, option
 from mpcsim.cli.network import SUFFIX, format_losses, losses, scenario
 from mpcsim.cli.outputs import PICTURES, TABLES, check_ending, save_figure, save_rows
-from mpcsim.cli.reference import SCENARIO, add_reference
+from mpcsim.cli.reference import SCENARIO, reference_option
 from mpcsim.cli.simulate.trace import load
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, ROLES, PartyId
@@ -48,52 +50,51 @@ differences.
 """
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
+def command() -> Command:
+    return Command(
         "compare",
-        help="how long the last task of each scenario takes, over its network",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=EPILOG,
-    )
-    parser.add_argument(
-        "scenarios",
-        nargs="+",
-        metavar="SCENARIO",
-        help=f"a file (FILE{SUFFIX}), a preset as of --network, or a trace (FILE{TRACE}), which "
-        "knows its scenario; the first is what the others are compared with",
-    )
-    add_replay(parser, SAMPLES)
-    parser.add_argument(
-        "--call",
-        action="store_true",
-        help="the whole REST call POST /v3/wallet/sign, vault and all, in place of the protocol",
-    )
-    parser.add_argument(
-        "--figure", metavar="OUT.png", help="picture of the distributions to write: PNG, SVG or PDF"
-    )
-    parser.add_argument("--table", metavar="OUT.csv", help="the rows to write, as CSV")
-    parser.add_argument("--json", action="store_true", help="JSON instead of a table")
-    add_reference(parser, "scenario files", *SCENARIO)
-    parser.set_defaults(run=run)
-
-
-def add_replay(parser: argparse.ArgumentParser, samples: int) -> None:
-    """Declare the options of a replay."""
-    parser.add_argument(
-        "--samples",
-        type=int,
-        default=samples,
-        metavar="N",
-        help="times that each is replayed (default %(default)s); above ten million on all cores, "
-        "with percentiles to 0.1%%",
-    )
-    parser.add_argument(
-        "--approximate", action="store_true", help="replay with fitted transfers, which is quicker"
+        run,
+        [
+            argument(
+                "scenarios",
+                "SCENARIO...",
+                nargs=-1,
+                help=f"a file (FILE{SUFFIX}), a preset as of --network, or a trace (FILE{TRACE}), "
+                "which knows its scenario; the first is what the others are compared with",
+            ),
+            *replay_options(SAMPLES),
+            flag(
+                "--call",
+                "the whole REST call POST /v3/wallet/sign, vault and all, in place of the protocol",
+            ),
+            option(
+                "--figure",
+                "picture of the distributions to write: PNG, SVG or PDF",
+                metavar="OUT.png",
+            ),
+            option("--table", "the rows to write, as CSV", metavar="OUT.csv"),
+            flag("--json", "JSON instead of a table"),
+            reference_option("scenario files", *SCENARIO),
+        ],
+        more=EPILOG,
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def replay_options(samples: int) -> list[click.Parameter]:
+    """Return the options of a replay."""
+    return [
+        option(
+            "--samples",
+            "times that each is replayed; above ten million on all cores, with percentiles to 0.1%",
+            type=int,
+            default=samples,
+            metavar="N",
+        ),
+        flag("--approximate", "replay with fitted transfers, which is quicker"),
+    ]
+
+
+def run(options: Options) -> int:
     """Replay each scenario and print the table."""
     check_ending("--figure", options.figure, PICTURES)
     check_ending("--table", options.table, TABLES)
@@ -132,7 +133,7 @@ def _labelled(runs: Mapping[str, T], scenarios: Mapping[str, Scenario]) -> dict[
     return {labels[name]: run for name, run in runs.items()}
 
 
-def _replay(name: str, what: Scenario, options: argparse.Namespace) -> CompletionTimes:
+def _replay(name: str, what: Scenario, options: Options) -> CompletionTimes:
     if what.faults or what.policy != Policy():
         raise UsageError(
             f"{name}: faults and policy are of single runs, not of a replay: mpcsim sim runs them"
@@ -150,9 +151,7 @@ def _replay(name: str, what: Scenario, options: argparse.Namespace) -> Completio
     return replay_scenario(graph, what, options)
 
 
-def replay_scenario(
-    graph: MessageGraph, what: Scenario, options: argparse.Namespace
-) -> CompletionTimes:
+def replay_scenario(graph: MessageGraph, what: Scenario, options: Options) -> CompletionTimes:
     """Replay a scenario's run, as often as the options say (``add_replay``)."""
     replay = graph.replay if options.samples <= MOST_KEPT else graph.distribution
     return replay(what.network, options.samples, seed=what.seed, approximate=options.approximate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
@@ -10,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
 from mpcsim.cli.network import format_losses, losses, scenario
-from mpcsim.cli.reference import SCENARIO, add_reference
-from mpcsim.cli.simulate.compare import add_replay, replay_scenario
+from mpcsim.cli.reference import SCENARIO, reference_option
+from mpcsim.cli.simulate.compare import replay_options, replay_scenario
 from mpcsim.errors import UsageError
 from mpcsim.sim import (
     Network,
@@ -53,28 +53,24 @@ Columns of the replays: see mpcsim compare --help.
 """
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
+def command() -> Command:
+    return Command(
         "sim",
-        help="run a scenario: real protocols over a modelled network, in virtual time",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=EPILOG,
+        run,
+        [
+            argument("scenario", "SCENARIO", help="a file (FILE.toml) or a preset"),
+            *replay_options(0),
+            option(
+                "--traces", "write a trace of each task there (JSONL)", type=FILE, metavar="FOLDER"
+            ),
+            flag("--json", "JSON instead of tables"),
+            reference_option("scenario files", *SCENARIO),
+        ],
+        more=EPILOG,
     )
-    parser.add_argument("scenario", metavar="SCENARIO", help="a file (FILE.toml) or a preset")
-    add_replay(parser, 0)
-    parser.add_argument(
-        "--traces",
-        type=Path,
-        metavar="FOLDER",
-        help="write a trace of each task there (JSONL)",
-    )
-    parser.add_argument("--json", action="store_true", help="JSON instead of tables")
-    add_reference(parser, "scenario files", *SCENARIO)
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the scenario; return 1 unless everything completed and is valid."""
     if options.approximate and not options.samples:
         raise UsageError("--approximate: of a replay, and none is asked for: --samples=N")

@@ -93,7 +93,7 @@ class QuantileSketch:
             return
         least, greatest = float(array.min()), float(array.max())
         if not (least >= 0 and greatest < MOST):
-            raise UsageError(f"times from {least} to {greatest}: not all from 0 up to {MOST:.3g}")
+            raise UsageError(f"times from {least} to {greatest}: not all from 0 to {MOST - 1:.0f}")
         ids = _ids(array)
         first = int(ids.min())
         counts = np.bincount(ids - first)
