@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shlex
 import sys
@@ -48,7 +49,6 @@ from mpcsim.service.operations import (
     process_group,
 )
 from mpcsim.service.process import ConnectionLimits, describe, interrupt_once, read
-from mpcsim.service.process.gc_policy import reduce_collections
 from mpcsim.service.rpc import HELLO_PATH, Hello, pinned_identities
 from mpcsim.service.storage import REGISTRY
 from mpcsim.service.web import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             with starter.lock:
                 revival = _start(starter, options, under, shown)
-            reduce_collections()  # otherwise Python's own end takes a quarter of a second
+            gc.freeze()  # otherwise Python's own end takes a quarter of a second
             while True:
                 with starter.lock:
                     if (ended := processes.find_ended(revival.names)) is not None:
