@@ -102,7 +102,7 @@ def test_make_up_and_the_walk_through(tmp_path):
 
 def everything_but_data(project: Path) -> list[Path]:
     """The files of the project, without what belongs to the running system."""
-    theirs = {".venv", ".mpcsim", "__pycache__", ".ipynb_checkpoints"}
+    theirs = {".venv", ".mpcsim", "my_notebooks", "__pycache__", ".ipynb_checkpoints"}
     return [
         file
         for file in project.rglob("*")

@@ -28,7 +28,10 @@ UNKNOWN = (
     ". The outcome is unknown: if GET /v3/wallet/key names a key whose share you do not hold, "
     "recover it"
 )
-BUSY = "Upstream returned 409 Conflict: a signing session for this key is in progress"
+BUSY = (
+    "Upstream returned 409 Conflict: a signing session for this key is in progress; with the "
+    "gateway's --queue, calls wait"
+)
 EXPIRED = 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
 LATE = "The gateway did not answer in time"
 LATE_NODE = "did not answer in time"

@@ -6,7 +6,7 @@ from mpcsim.crypto.rng import SeededRng
 from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.chain.chain import Reverted
 from mpcsim.service.smart_account.chain.embedded import GENESIS_TIME, EmbeddedChain
-from mpcsim.service.smart_account.chain.transactions import TransactionSender
+from mpcsim.service.smart_account.chain.transactions import PATIENCE_S, TransactionSender
 from mpcsim.service.smart_account.errors import ChainUnavailable, Refused
 
 RICH = setup.account(SeededRng("rich").bytes(32))
@@ -85,6 +85,14 @@ def test_what_a_check_refuses_did_not_happen():
     receipt = sender.wait(sender.send(contract, b"", gas=100_000, check=seen.append))
     assert on.logs(contract, ()) == list(receipt.logs)
     assert on.logs(SOMEBODY, ()) == []
+
+
+def test_a_block_is_waited_for_so_long():
+    pauses = []
+    sender = TransactionSender(chain(), RICH, sleep=pauses.append)
+    with pytest.raises(ChainUnavailable, match="no block holds"):
+        sender.wait(bytes(32))
+    assert PATIENCE_S <= sum(pauses) <= PATIENCE_S + pauses[-1]
 
 
 def test_halts_are_reverts_without_data():

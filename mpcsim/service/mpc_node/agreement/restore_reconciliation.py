@@ -14,8 +14,8 @@ Messages in order; [...] is durable at the sender before the message leaves
     2   R -> G       hello, with the random boot of R's last start
     3   G -> P       testify(user, curve, boot)
     4   P -> G       signature over (boot, user, curve, P's active and voted share with their
-                     votes, the epochs that it holds suspended, those whose abort it has signed,
-                     whether its own store was restored and has not merged the key)
+                     votes, the epochs that it holds suspended, whether its own store was restored
+                     and has not merged the key)
     5   G -> R       merge(signed statement)
     6   R            [in one transaction: an epoch that is suspended at P is suspended, without its
                      multiplication state; the key is merged, unless something is left open]
@@ -97,7 +97,6 @@ from mpcsim.service.mpc_node.store import (
 )
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.statements import (
-    MAX_EPOCHS,
     GetReconciliationStatement,
     ReconciliationStatement,
     RecordError,
@@ -149,7 +148,6 @@ class RestoreReconciliation:
             NodeFailed: what is stored of the key is damaged.
         """
         at = ask.user_id, ask.curve_name
-        aborted = self._store.aborted_epochs(*at, MAX_EPOCHS)  # an abort is never taken back
         held = [share for share in self._store.of_key(*at) if share.state != PREPARED]
         suspended = [s.key_id for s in held if s.suspended is not None or s.suspended_there]
         statement = ReconciliationStatement(
@@ -159,7 +157,6 @@ class RestoreReconciliation:
             self._voting.describe_share(_in_state(ACTIVE, held)),
             self._voting.describe_share(_in_state(VOTED, held)),
             tuple(map(bytes.fromhex, suspended)),
-            tuple(map(bytes.fromhex, aborted)),
             (2 if self._store.both_restored else 1) if any(share.unmerged for share in held) else 0,
         )
         return SignedReconciliationStatement(statement, self._identity.sign(statement))
