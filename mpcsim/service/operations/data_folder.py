@@ -302,7 +302,7 @@ def _read_link_file(path: Path) -> LinkSecret | None:
 
 
 def _explain(error: OSError, *paths: Path) -> str:
-    """Return why a path cannot be used: whose the first of them is that is another user's, if so."""
+    """Return why a path cannot be used, and whose the first is that is another user's."""
     user = os.geteuid()
     for path in paths if isinstance(error, PermissionError) else ():
         with suppress(OSError):
