@@ -203,9 +203,6 @@ def test_the_bar_is_one_and_stands_where_the_run_is(monkeypatch) -> None:
     ("options", "why"),
     [
         (["--seconds=0"], "a run of 0 s: say how long"),
-        (["--hours=inf"], "plan hours is inf: below 0, or not finite"),
-        (["--seed=-1"], "plan seed is -1"),
-        (["--deadline=0"], "plan deadline_ms is 0.0: not above 0"),
         (["--figure=a.png"], "--figure: a.png: unknown figure 'a'"),
         (["--figure=timeline.txt"], "--figure: timeline.txt does not end in .png or .svg or .pdf"),
         (["--figure=curve.png"], "--figure: curve.png: nobody asks for it: --curve"),

@@ -1,14 +1,13 @@
 """``mpcsim events``: the logs of two MPC nodes that have made and recovered keys."""
 
 import asyncio
-import shutil
+import json
 import sqlite3
 from contextlib import closing
 
 import pytest
 
 from mpcsim.cli import main
-from mpcsim.service.mpc_node.events import EMPTY, Event
 from mpcsim.service.operations.data_folder import store_file
 from tests.helpers.gateway import Client, reopen
 
@@ -57,48 +56,24 @@ def test_a_log_tells_who_had_what_done_and_how_it_went(capsys, folder, role):
     assert [line.split()[2] for line in lines] == ["begun", "made", "begun", "recovered", "retired"]
     assert all(" ed25519" in line and " user " in line for line in lines)
     assert [" session " in line for line in lines] == [True] * 4 + [False]
+    data = [json.loads(line) for line in told(capsys, store_file(folder, role), "--json")[1]]
+    assert [each["event"] for each in data] == [line.split()[2] for line in lines]
     old = lines[1].partition("key ")[2][:64]
     new = lines[3].partition("key ")[2][:64]
     assert f"key {old} session" in lines[2], "what is recovered"
     assert lines[4].endswith(f"key {old}: replaced by {new}")
 
 
-def test_honest_logs(capsys, folder):
-    one, other = (store_file(folder, role) for role in ROLES)
-    for arguments in ([one], [other], [one, "--other", other], [other, "--other", one]):
-        status, (line,) = told(capsys, *arguments, "--verify")
-        assert status == 0
-        assert line.startswith("5 events, nothing was altered, up to ")
-
-
-def test_a_log_that_was_rewritten_and_one_that_was_cut_off(capsys, folder, tmp_path):
-    one, other = stores(folder, tmp_path)
-    cut = tmp_path / "cut.sqlite"
-    shutil.copy(one, cut)
+def test_a_log_that_was_cut_off(capsys, folder, tmp_path):
+    cut, other = stores(folder, tmp_path)
+    assert told(capsys, cut, "--verify", "--other", other)[0] == 0
     with closing(sqlite3.connect(cut)) as database, database:
         database.execute("DELETE FROM events WHERE number > 1")
-    with closing(sqlite3.connect(one)) as database, database:
-        before = EMPTY.hash
-        for row in database.execute("SELECT * FROM events ORDER BY number").fetchall():
-            event = Event(*row[:3], "another", *row[4:])
-            before = event.digest(before)
-            changes = "UPDATE events SET user_id = 'another', hash = ? WHERE number = ?"
-            database.execute(changes, (before, event.number))
-    for store, said in [
-        (one, "this log: event 1, or one before it, is not what the other log has seen"),
-        (cut, "this log: it ends at event 1, but the other log has seen event 3"),
-    ]:
-        assert told(capsys, store, "--verify")[0] == 0
-        status, lines = told(capsys, store, "--verify", "--other", other)
-        assert status == 1
-        assert lines[0].startswith(said)
-
-
-def test_a_log_that_was_altered(capsys, folder, tmp_path):
-    one, _ = stores(folder, tmp_path)
-    with closing(sqlite3.connect(one)) as database, database:
-        database.execute("UPDATE events SET time = '2001' WHERE number = 2")
-    assert told(capsys, one, "--verify") == (1, ["this log: event 2 was altered"])
+    status, (line,) = told(capsys, cut, "--verify")
+    assert (status, line.partition(",")[0]) == (0, "1 event")
+    status, lines = told(capsys, cut, "--verify", "--other", other)
+    assert status == 1
+    assert lines[0].startswith("this log: it ends at event 1, but the other log has seen event 3")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no database"])

@@ -43,20 +43,6 @@ class Stream:
         return drawn
 
 
-class Given:
-    """Draws are those given, one after the other, each of its own size."""
-
-    reproducible = True
-
-    def __init__(self, given):
-        self.given = iter(given)
-
-    def bytes(self, n):
-        drawn = next(self.given)
-        assert len(drawn) == n
-        return drawn
-
-
 class RoundRoot:
     """A party's root generator; each round has one of its own, whatever the party received."""
 

@@ -20,6 +20,7 @@ from mpcsim.crypto.encoding import Message
 from mpcsim.errors import Aborted
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.engine import Definition, Done, Party, Sends, Waiting
+from mpcsim.protocols.engine.events import Ignored, MessageIgnored
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import InFlight, LocalRun
 from mpcsim.protocols.sample_keys import keys
@@ -67,6 +68,17 @@ def run_with(session: Session, *adversaries: Adversary) -> LocalRun:
     run.start()
     run.finish()
     return run
+
+
+class Ears:
+    """A listener that keeps why messages were ignored."""
+
+    def __init__(self) -> None:
+        self.why: list[Ignored] = []
+
+    def __call__(self, event: object) -> None:
+        if isinstance(event, MessageIgnored):
+            self.why.append(event.why)
 
 
 class RecordedRun(LocalRun):

@@ -13,7 +13,7 @@ from mpcsim.protocols import dkg, ecdsa, frost
 from mpcsim.protocols.dkg.messages import Confirm, Deal
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.engine.envelope import ABORT_KIND, AbortNotice, Envelope
-from mpcsim.protocols.engine.events import Ignored, MessageIgnored
+from mpcsim.protocols.engine.events import Ignored
 from mpcsim.protocols.engine.party import MAX_UNOPENED
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.frost.steps import SigningNonces
@@ -21,7 +21,7 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, alter_kind
-from tests.helpers.sessions import HASH, judge, run_with, session
+from tests.helpers.sessions import HASH, Ears, judge, run_with, session
 
 NAME = session_id("survivors")
 
@@ -132,17 +132,6 @@ def test_a_snapshot_goes_on_with_its_own_holders_share_only():
 
 
 # ------------------------------------------------------------------ messages
-
-
-class Ears:
-    """A listener that keeps why messages were ignored."""
-
-    def __init__(self) -> None:
-        self.why: list[Ignored] = []
-
-    def __call__(self, event: object) -> None:
-        if isinstance(event, MessageIgnored):
-            self.why.append(event.why)
 
 
 def test_a_message_of_kind_zero():

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Done, Party, Waiting
 from mpcsim.protocols.engine.envelope import ABORT_KIND, HEADER_BYTES, Envelope
-from mpcsim.protocols.engine.events import Ignored, MessageIgnored
 from mpcsim.protocols.local_run import InFlight, LocalRun
 from tests.helpers import sessions
-from tests.helpers.sessions import RecordedRun, Session, judge
+from tests.helpers.sessions import Ears, RecordedRun, Session, judge
 from tests.helpers.tiers import examples
 
 # Sessions small enough to run by the hundred, by protocol: (t, n) and the signers or dealers vary.
@@ -187,17 +186,6 @@ def test_lost_messages_are_waited_for_by_name(session, data):
 
 
 # ---------------------------------------------------------------------- messages from elsewhere
-
-
-class Ears:
-    """A listener that keeps why messages were ignored."""
-
-    def __init__(self) -> None:
-        self.why: list[Ignored] = []
-
-    def __call__(self, event: object) -> None:
-        if isinstance(event, MessageIgnored):
-            self.why.append(event.why)
 
 
 def foreign(

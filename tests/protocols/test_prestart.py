@@ -91,20 +91,6 @@ def test_what_cannot_be_signed_is_seen_at_once(curve, message, why):
         early(curve, message)
 
 
-@pytest.mark.parametrize("count", [0, 65])
-def test_how_many_presignatures_there_can_be_is_seen_at_once(count):
-    share = keys("secp256k1")[CLIENT]
-    with pytest.raises(UsageError, match=f"{count} presignatures; a session makes 1 to 64"):
-        presign.prestart(
-            share.record.epoch,
-            PAIR,
-            count,
-            me=CLIENT,
-            auth_keys=share.auth_keys(PAIR),
-            session_id=bytes(32),
-        )
-
-
 def test_a_share_that_cannot_be_used():
     share = keys("secp256k1")[CLIENT]
     begun = early("secp256k1")

@@ -1,6 +1,7 @@
 """Requests leave by no way that nobody chose: no client looks at the environment."""
 
 import ast
+import re
 
 from tests.helpers.repo import ROOT
 
@@ -14,7 +15,10 @@ def test_clients_ignore_proxies_and_netrc():
     """Each is told so, or has a transport of its own, which goes nowhere else."""
     found = []
     for path in sorted(path for room in ("mpcsim", "node") for path in (ROOT / room).rglob("*.py")):
-        for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if not re.search(r"^ *(from|import) +(httpx|aiohttp|urllib|http|requests)", text, re.M):
+            continue
+        for part in ast.walk(ast.parse(text)):
             match part:
                 case ast.Import(names=[ast.alias(name=name)]) | ast.ImportFrom(module=str(name)):
                     assert name not in ELSEWHERE, path

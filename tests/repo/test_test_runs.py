@@ -12,11 +12,10 @@ from tests.soak.record import Record
 
 
 def test_a_change_affects_whoever_imports_it_however_far_away():
-    some = ("mpcsim/sim", "tests/sim", "tests/crypto/groups")
-    tests = affected.importers(["mpcsim/sim/figures/colours.py", "mpcsim/sim/colours.py"], some)
-    assert "tests/sim/test_colours.py" in tests  # directly
-    assert "tests/sim/test_figures.py" in tests  # through the figures
-    assert "tests/crypto/groups/test_groups.py" not in tests
+    tests = affected.importers(["mpcsim/crypto/ot/base.py"], ("mpcsim/crypto", "tests/crypto"))
+    assert "tests/crypto/mta/test_ot.py" in tests  # directly
+    assert "tests/crypto/mta/test_schemes.py" in tests  # through the multiplication
+    assert "tests/crypto/test_bip32.py" not in tests
 
 
 @pytest.mark.parametrize("path", ["pyproject.toml", "tests/conftest.py"])

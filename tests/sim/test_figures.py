@@ -19,14 +19,14 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
-from mpcsim.sim.colours import PALETTE, party_colour, tint
+from mpcsim.sim.colours import party_colour
 from mpcsim.sim.figures import FILLS, TALLEST, Chart, critical_path, gantt, sequence_diagram, svg
 from mpcsim.sim.figures.sequence import _spread
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.simulation import Policy
 from mpcsim.sim.traces.message_segments import PARTS
-from tests.helpers.pictures import ALLOWED, box, canvas_of, check_texts, colours, draw, hues, texts
+from tests.helpers.pictures import box, canvas_of, check_texts, draw, texts
 from tests.helpers.traces import NAMES, simulation, trace
 
 
@@ -90,22 +90,6 @@ def test_no_text_overlaps_another_or_leaves_the_figure(
     name: str, kind: Callable[[Trace], Figure]
 ) -> None:
     check_texts(drawn(kind, name))
-
-
-@EACH
-@ALL_KINDS
-def test_only_colours_that_can_be_told_apart(name: str, kind: Callable[[Trace], Figure]) -> None:
-    used = colours(drawn(kind, name))
-    assert used <= ALLOWED
-    assert len(used & set(PALETTE)) >= 2
-
-
-@EACH
-@ALL_KINDS
-def test_hue_is_the_parties(name: str, kind: Callable[[Trace], Figure]) -> None:
-    """Of those that take part, and of nobody else."""
-    own = [party_colour(ending.party).line for ending in trace(name).endings]
-    assert hues(drawn(kind, name)) <= {tint(ink, k / 100) for ink in own for k in range(101)}
 
 
 def test_every_part_has_a_fill_of_its_own() -> None:

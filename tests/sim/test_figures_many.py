@@ -32,13 +32,17 @@ from tests.helpers import figures as page
 from tests.helpers.pictures import ALLOWED, check_texts, hues, written
 from tests.helpers.traces import simulation
 
-DRAWN = page.of_many()
+DRAWN = page.of_many() | page.of_traces()
 EVERY = pytest.mark.parametrize("name", DRAWN)
 OF_PARTIES = {
     *("Explanation.plot", "curves", "stacked_bars", "stacked_bars, every cause", "data_flow"),
-    "Deployment.plot",
+    *("Deployment.plot", *page.of_traces()),
 }
 """Figures in which parties have their colours; the others are grey."""
+
+
+KINDS = {n for n in figures.__all__ if isinstance(getattr(figures, n), FunctionType)}
+KINDS -= {"html", "new_chart", "party_colour", "svg", "tint"}
 
 
 @cache
@@ -84,15 +88,7 @@ def test_the_same_data_give_the_same_picture(name: str) -> None:
 @pytest.mark.parametrize(
     "documented",
     [
-        *(
-            getattr(figures, n)
-            for n in ("critical_path", "curves", "gantt", "heat_map", "ranked_bars")
-        ),
-        *(
-            getattr(figures, n)
-            for n in ("sequence_diagram", "stacked_bars", "tail_plot", "quantile_plot")
-        ),
-        figures.measured_links,
+        *(getattr(figures, name) for name in sorted(KINDS)),
         *(Replay.plot, CallTimes.plot, Explanation.plot),
         *(Comparison.plot, Comparison.ranked_bars, Comparison.stacked_bars),
         sim.compare,
@@ -192,7 +188,7 @@ def test_a_sweep_as_a_heat_map() -> None:
             assert found[r, c][0] == f"{medians[network, institution]:,.1f}"
     darkest = max(found, key=lambda at: found[at][1])
     assert float(found[darkest][0]) == pytest.approx(medians.max(), abs=0.05)
-    assert "elapsed_ms, median: network down, institution across" in written(figure)
+    assert "median elapsed (ms): network down, institution across" in written(figure)
 
 
 def test_cells_without_a_number_are_left_out_and_magnitudes_are_told_apart() -> None:
@@ -252,11 +248,9 @@ def test_curves_of_nothing_or_too_much() -> None:
 
 
 def test_every_figure_is_on_the_page() -> None:
-    kinds = {n for n in figures.__all__ if isinstance(getattr(figures, n), FunctionType)}
-    kinds -= {"html", "new_chart", "party_colour", "svg", "tint"}
     methods = {"Replay.plot", "CallTimes.plot", "Explanation.plot"}
     methods |= {f"Comparison.{n}" for n in ("plot", "ranked_bars", "stacked_bars")} | {
         "Deployment.plot"
     }
     names = {name.partition(",")[0] for name in page.every()}
-    assert kinds | methods <= names
+    assert KINDS | methods <= names

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import click
 import pytest
 
-from mpcsim.cli import main, parser
+from mpcsim.cli import main, program
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.experiments import experiments
@@ -37,6 +38,16 @@ ELSEWHERE = object()
 
 class Refused(str):
     """What is said of a value that is refused."""
+
+
+def shown(tables: dict[Any, dict[str, Any]]) -> list[tuple[Any, str]]:
+    """Return the rows of all tables that are shown here, by table and name."""
+    return [
+        (of, name)
+        for of, values in tables.items()
+        for name, value in values.items()
+        if value is not ELSEWHERE
+    ]
 
 
 # ------------------------------------------------------------------ links and connections
@@ -108,13 +119,9 @@ NETWORKS: dict[Callable[..., Any], dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("run", [engine, replayed])
-@pytest.mark.parametrize(
-    ("of", "name"), [(of, name) for of, values in NETWORKS.items() for name in values]
-)
+@pytest.mark.parametrize(("of", "name"), shown(NETWORKS))
 def test_networks(of: type, name: str, run: Callable[[Network], str]) -> None:
     value = NETWORKS[of][name]
-    if value is ELSEWHERE:
-        return
     if of is Connection:
         changed = over(connection=replace(SEGMENTS, **{name: value}))
     else:
@@ -209,6 +216,17 @@ REGION = {
     "loss": 0.9,
     "cold": True,
 }
+REPLAYED: dict[str, Any] = {
+    "self": ELSEWHERE,
+    "network": over({"latency": 90.0}),
+    "samples": 31,
+    "seed": 2,
+    "costs": COSTS,
+    "parties": True,
+    "explain": True,
+    "approximate": ELSEWHERE,
+    "tolerance": (0.2, Refused("approximate, which is not asked")),
+}
 ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]] = {
     "Simulation": (
         Simulation,
@@ -249,35 +267,12 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
     "replay": (
         MessageGraph.replay,
         replay,
-        {
-            "self": ELSEWHERE,
-            "network": over({"latency": 90.0}),
-            "samples": 31,
-            "seed": 2,
-            "costs": COSTS,
-            "parties": True,
-            "explain": True,
-            "draws": DrawTable(30, 9),
-            "approximate": ELSEWHERE,
-            "tolerance": (0.2, Refused("approximate, which is not asked")),
-        },
+        {**REPLAYED, "draws": DrawTable(30, 9)},
     ),
     "distribution": (
         MessageGraph.distribution,
         distribution,
-        {
-            "self": ELSEWHERE,
-            "network": over({"latency": 90.0}),
-            "samples": 31,
-            "seed": 2,
-            "costs": COSTS,
-            "parties": True,
-            "explain": True,
-            "approximate": ELSEWHERE,
-            "tolerance": (0.2, Refused("approximate, which is not asked")),
-            "executor": ELSEWHERE,
-            "progress": ELSEWHERE,
-        },
+        {**REPLAYED, "executor": ELSEWHERE, "progress": ELSEWHERE},
     ),
     "signing_point": (
         experiments.signing_point,
@@ -304,13 +299,11 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
 
 
 @pytest.mark.parametrize(
-    ("entry", "name"), [(entry, name) for entry in ENTRIES for name in ENTRIES[entry][2]]
+    ("entry", "name"), shown({entry: values for entry, (_, _, values) in ENTRIES.items()})
 )
 def test_runs(entry: str, name: str) -> None:
     _, run, values = ENTRIES[entry]
     value = values[name]
-    if value is ELSEWHERE:
-        return
     if isinstance(value, tuple) and isinstance(value[-1], Refused):
         with pytest.raises(UsageError, match=value[1]):
             run(**{name: value[0]})
@@ -336,7 +329,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
         },
     ),
     "compare": (
-        ["compare", "seoul,access=lte", "--samples=50"],
+        ["compare", "ed.toml", "--samples=50"],
         {
             "scenarios": ELSEWHERE,
             "samples": "51",
@@ -363,10 +356,12 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
             "figure": "fit.png",
         },
     ),
-    "network show": (["network", "show", FILE], {"file": ELSEWHERE}),
+    "network show": (["network", "show", FILE], {"file": ELSEWHERE, "json": None}),
 }
 
 
+ED = 'run = [{ task = "generate", curve = "ed25519" }, "sign"]\n[preset]\nregion = "seoul"\n'
+"""A scenario with little to replay."""
 PLAIN: dict[str, str] = {}
 """What a command says without further options."""
 
@@ -383,16 +378,15 @@ def said_plainly(command: str, capsys: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("command", "name"), [(command, name) for command in COMMANDS for name in COMMANDS[command][1]]
+    ("command", "name"), shown({command: values for command, (_, values) in COMMANDS.items()})
 )
 def test_commands(
     command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("ed.toml").write_text(ED)
     base, values = COMMANDS[command]
     value = values[name]
-    if value is ELSEWHERE:
-        return
     expected = value[1] if isinstance(value, tuple) else None
     value = value[0] if isinstance(value, tuple) else value
     out, error = said([*base, f"--{name}" if value is None else f"--{name}={value}"], capsys)
@@ -405,11 +399,13 @@ def test_commands(
 
 
 def options_of(command: str) -> set[str]:
-    found = parser()
+    found: click.Command = program()
     for word in command.split():
-        [choices] = [a.choices for a in found._actions if isinstance(a.choices, dict)]
-        found = choices[word]
-    return {action.dest for action in found._actions} - {"help"}
+        assert isinstance(found, click.Group)
+        chosen = found.get_command(click.Context(found), word)
+        assert chosen is not None
+        found = chosen
+    return {str(parameter.name) for parameter in found.params}
 
 
 def arguments(of: Callable[..., Any]) -> list[str]:

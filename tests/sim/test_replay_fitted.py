@@ -70,7 +70,7 @@ def test_close_to_the_simulation(name: str, loss: float) -> None:
 
 def test_too_far_off_in_time_is_not_used() -> None:
     network = Network.mesh((1, 2), LogNormal(20.0, 0.5), loss=0.02)
-    of = call(20_000, 20_000)
+    of = call(2_000, 2_000)
     exact = of.replay(network, 500, seed=2)
     quick = of.replay(network, 500, seed=2, approximate=True, tolerance=1e-4)
     many = of.distribution(network, 500, seed=2, approximate=True, tolerance=1e-4)

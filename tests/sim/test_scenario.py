@@ -105,9 +105,7 @@ def test_short_spellings_of_networks(text: str, network: Network) -> None:
     ("text", "message"),
     [
         ("sed = 1", "scenario: sed: unknown entry 'sed'; did you mean seed?"),
-        ("network = 1", "network: unknown entry"),
         ("[hub]\npartis = 3", "hub.partis: unknown key 'partis'; did you mean parties?"),
-        ("[hub]\nlatency = 3", "hub.parties: missing"),
         ("[hub]\nparties = 0", "hub.parties: parties is 0: not a whole number from 1 to 256"),
         ('[preset]\nregion = "seuol"', "unknown region 'seuol'; did you mean seoul?"),
         ("[hub]\nparties = 3\n[mesh]\nparties = 3", "mesh: the network is there already, as hub"),
@@ -120,7 +118,6 @@ def test_short_spellings_of_networks(text: str, network: Network) -> None:
         ('run = [{ task = "sign", singers = [1] }]', r"singers: .* did you mean signers"),
         ('run = [{ task = "sign", signers = ["a"] }]', r"signers\[0\]: 'a' is not a whole"),
         ('run = [{ task = "sign", message = "0xg" }]', "message: '0xg' is not hexadecimal"),
-        ('run = [{ task = "sign", message = 5 }]', "message: 5 is not a text"),
         ('clock = "vitual"', "clock: unknown setting 'vitual'; did you mean virtual"),
         ('compute = "fre"', "compute: unknown compute 'fre'; did you mean free"),
         ('[compute.frost]\ncommit = "x"', "compute.frost.commit: 'x' is not a number"),

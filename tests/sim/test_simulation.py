@@ -24,6 +24,7 @@ from mpcsim.sim.simulation import Policy
 from mpcsim.sim.traces.records import Verdict
 
 CURVES = ("secp256k1", "ed25519")
+CHEAP_FIRST = [pytest.param("secp256k1", marks=pytest.mark.soak), "ed25519"]
 
 
 def simulation(network: Network | None = None, **settings) -> Simulation:
@@ -140,10 +141,7 @@ def test_a_failed_check_of_the_front_door() -> None:
         (lambda: replace(sim, faults=(Crash(9),)).sign(), "faults: party 9"),
         (lambda: replace(sim, faults=(drop(sender=4),)).sign(), "faults: party 4"),
         (lambda: replace(sim, faults=(partition({1}, {5}),)).sign(), "faults: party 5"),
-        (
-            lambda: replace(sim, faults=(drop("Comitments"),)).sign(),
-            "unknown message 'Comitments'; did you mean Commitments",
-        ),
+        (lambda: replace(sim, faults=(drop("Comitments"),)).sign(), "unknown message 'Comitments'"),
     ):
         with pytest.raises(UsageError, match=text):
             act()
@@ -165,7 +163,7 @@ def test_a_timeout_and_another_attempt() -> None:
     assert result.value is None
 
 
-@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("curve", CHEAP_FIRST)
 def test_sending_again_needs_one_attempt(curve: str) -> None:
     policy = Policy(timeout_ms=10_000.0, resend_ms=150.0)
     sim = with_key(curve, faults=(Crash(1, 1, down_ms=200.0), *noise(drop=0.1)), policy=policy)
@@ -219,7 +217,7 @@ def test_after_an_attack_the_set_up_is_discarded_until_the_next_recovery() -> No
     assert sim.sign(signers=(1, 2)).ok
 
 
-@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("curve", CHEAP_FIRST)
 def test_shares_are_kept_if_a_recovery_fails(curve: str) -> None:
     """Whatever message is lost; even if some of the parties have already finished."""
     sim = with_key(curve)

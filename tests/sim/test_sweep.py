@@ -381,13 +381,6 @@ def test_results_survive_the_file_exactly(journal: Path) -> None:
 # ------------------------------------------------------------------ signing
 
 
-def test_signing_repeats_with_its_seed() -> None:
-    network = Network.star(LogNormal(20, 0.5), 5.0, loss=0.05)
-    one, again, other = (signing_point(seed=s, network=network) for s in (5, 5, 6))
-    assert one == again
-    assert one != other
-
-
 def test_bad_points_are_named() -> None:
     with pytest.raises(UsageError, match="go with a region"):
         signing_point(seed=1, network=Network.star(), institution="seoul")

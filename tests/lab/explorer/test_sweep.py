@@ -17,8 +17,7 @@ RUNS = {
 }
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", fast_few(sorted(RUNS, reverse=True), 2))
+@pytest.mark.parametrize("name", fast_few(sorted(RUNS, key="frost".__ne__), 1))
 def test_every_alteration_is_survived_and_explained(name):
     explorer = RUNS[name]()
     honest = explorer.view

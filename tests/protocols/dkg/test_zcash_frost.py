@@ -13,20 +13,12 @@ from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.sample_keys import session_id
 from tests.helpers.drawn import Drawn, DrawnRoot
-from tests.helpers.vectors import load
+from tests.helpers.vectors import load, point, scalar
 
 VECTORS = load("zcash_frost/vectors_dkg.json")
 INPUTS = VECTORS["inputs"]
 IDS = (1, 2, 3)
 ONE = ED25519.scalar(1)
-
-
-def scalar(text):
-    return ED25519.decode_scalar(bytes.fromhex(text))
-
-
-def point(text):
-    return ED25519.decode_point(bytes.fromhex(text))
 
 
 def draws(*scalars):

@@ -10,20 +10,12 @@ from mpcsim.protocols.frost import steps
 from mpcsim.protocols.key_share import KeyShare, PeerState, PublicKeyRecord
 from mpcsim.protocols.local_run import results, run
 from tests.helpers.drawn import Drawn, DrawnRoot
-from tests.helpers.vectors import load
+from tests.helpers.vectors import load, point, scalar
 
 VECTORS = load("zcash_frost/vectors-big-identifier.json")
 INPUTS = VECTORS["inputs"]
 SIGNERS = tuple(INPUTS["participant_list"])
 MESSAGE = bytes.fromhex(INPUTS["message"])
-
-
-def scalar(text):
-    return ED25519.decode_scalar(bytes.fromhex(text))
-
-
-def point(text):
-    return ED25519.decode_point(bytes.fromhex(text))
 
 
 PUBLIC_KEY = point(INPUTS["verifying_key_key"])

@@ -1,7 +1,6 @@
 """The algebra of re-randomised nonces and moved keys, on any numbers, judged by libsecp256k1."""
 
 import hashlib
-from dataclasses import replace
 
 import pytest
 from coincurve import PrivateKey
@@ -73,39 +72,6 @@ def test_the_signature_is_the_textbooks(presigned, digest, tweak):
     assert signature.s in (s.n, ORDER - s.n)
     key = PrivateKey((sk + tau).encode())
     assert key.public_key.format() == pk.encode()
-
-
-def test_everything_moves_the_nonce():
-    """Whatever differs, so does delta, and by no more than a hash can tell."""
-    (part,) = presignatures(2, 3, (1, 2))[1]
-    other = presignatures(2, 3, (1, 2), name="other")[1][0]
-    pk = SECP256K1.base(SECP256K1.scalar(5))
-
-    def delta(presignature=part, finisher=1, path=(), digest=DIGEST, rho=RHO, pk=pk, opened=None):
-        request = steps.request(presignature, finisher, path, pk, digest, rho)
-        return steps.shift(request, opened or {2: b"\2" * 32})
-
-    found = [
-        delta(),
-        delta(presignature=replace(part, id=bytes(32))),
-        delta(presignature=replace(part, epoch=bytes(32))),
-        delta(presignature=replace(part, signers=(1, 2, 3))),
-        delta(presignature=replace(part, R=other.R)),
-        delta(finisher=2),
-        delta(path=(0,)),
-        delta(path=(0, 0)),
-        delta(path=(1,)),
-        delta(digest=bytes(32)),
-        delta(rho=bytes(32)),
-        delta(pk=pk + pk),
-        delta(opened={2: bytes(32)}),
-        delta(opened={3: b"\2" * 32}),
-        delta(opened={2: b"\2" * 32, 3: b"\2" * 32}),
-    ]
-    assert len(set(found)) == len(found)
-    # What is this signer's alone has no part in it: every signer finds the same.
-    mine = replace(part, holder=2, phi_i=other.phi_i, u_i=other.u_i, rho_i=bytes(32))
-    assert delta(presignature=mine) == found[0]
 
 
 def test_delta_is_the_hash_that_is_written_down():

@@ -18,6 +18,7 @@ from mpcsim.sim.network.traffic import Traffic
 from mpcsim.sim.network.transport import Connection, Draws, Transfer
 from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 from mpcsim.sim.run.compute import Declared
+from tests.sim.network.tcp.lab import parts, took
 
 ONE, TWO = PartyId(1), PartyId(2)
 
@@ -45,10 +46,6 @@ def said(traffic: Traffic, *sizes: int, source: str = "a") -> list[Transfer]:
         assert arrival is not None
         found[arrival.number] = traffic.take_transfer(arrival.number)
     return [found[number] for number in numbers]
-
-
-def took(transfer: Transfer) -> float:
-    return transfer.arrived_ms - transfer.given_ms
 
 
 # ------------------------------------------------------------------ bursts
@@ -170,16 +167,8 @@ def test_everything_arrives_and_adds_up(
         Connection(cold=cold, overhead_bytes=0), mbit_per_s=rate, queue_bytes=room, loss=loss
     )
     for transfer, size in zip(said(Traffic(network), *sizes), sizes, strict=True):
-        parts = (
-            transfer.queueing_ms,
-            transfer.handshake_ms,
-            transfer.window_ms,
-            transfer.transmission_ms,
-            transfer.propagation_ms,
-            transfer.recovery_ms,
-        )
-        assert min(parts) >= -1e-9
-        assert math.fsum(parts) == pytest.approx(took(transfer), abs=1e-6)
+        assert min(parts(transfer)) >= -1e-9
+        assert math.fsum(parts(transfer)) == pytest.approx(took(transfer), abs=1e-6)
         assert took(transfer) >= 40 + size * 8 / (rate * 1000) - 1e-9
 
 

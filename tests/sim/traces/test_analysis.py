@@ -121,23 +121,6 @@ def test_signature_in_closed_form() -> None:
     assert found.finished_ms == pytest.approx(640 + 12.5)
 
 
-def test_a_wait_for_acknowledgements_in_closed_form() -> None:
-    """Where the round trip is 280 ms, the Offer's segments are unacknowledged when Respond goes.
-
-    Gateway to institution, in ms: the Offer's 7 segments go at 185. Respond comes at 327.5 + 20 =
-    347.5 and finds room for 29 - 7 = 22 of its own 29. At 185 + 280 = 465, 117.5 later, the
-    acknowledgements of the Offer's six full segments make room for six and let the window grow by
-    six: the other 7 go. The other way it is the same: the Offer goes at 165, Respond at 327.5, the
-    rest at 165 + 280 = 327.5 + 117.5. On the client's link they have come long since: 40 ms.
-    """
-    made = simulation(windows(29), compute=Fixed(0.5, 2.0))
-    found = made.sign(signers=(1, 3)).trace
-    assert nonzero(found) == pytest.approx(
-        {"propagation": 4 * (20 + 140), "window": 117.5, "compute": 5 * 2.5}
-    )
-    assert found.finished_ms == pytest.approx(640 + 117.5 + 12.5)
-
-
 def test_ten_segments_at_first_in_closed_form() -> None:
     """The same with a window of 10. What is acknowledged adds to it, if more than half was used.
 

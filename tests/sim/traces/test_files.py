@@ -127,6 +127,7 @@ GOOD = trace("two-party signature")
 LINES = to_jsonl(GOOD).splitlines()
 WORK, MESSAGE, ENDING = 1, 1 + len(GOOD.work), 1 + len(GOOD.work) + len(GOOD.messages)
 """Index of the first line of each kind."""
+ODD = {"sender": 1, "kind": "a", "payload": "x"}
 ABORT = jsonl._failure(BLAMED, contents=False) or {}
 WAIT = jsonl._failure(GAVE_UP, contents=False) or {}
 
@@ -144,50 +145,32 @@ def setting(**values: object) -> Callable[[dict[str, Any]], None]:
     return lambda record: record.update(values)
 
 
-def removing(name: str) -> Callable[[dict[str, Any]], None]:
-    return lambda record: record.pop(name)
-
-
 @pytest.mark.parametrize(
     ("line", "change", "reason"),
     [
         (0, setting(version=2), "version is 2; this package reads 3"),
-        (0, setting(version="1"), "version is '1'"),
-        (0, removing("version"), "version is None"),
-        (0, removing("format"), "header is missing"),
         (0, setting(format="other"), "header is missing"),
         (0, setting(verdict="fine"), "verdict is 'fine': not one of"),
-        (0, setting(clock="sun"), "clock"),
         (0, setting(seed=1.5), "seed is 1.5: not a whole number"),
-        (0, setting(seed=True), "seed is True: not a whole number"),
         (0, setting(reproducible=1), "reproducible is 1: not true or false"),
         (0, setting(name=None), "name is None: not a text"),
         (0, setting(more=1), "unknown field 'more'"),
         (0, setting(messages=-1), "messages is -1: below 0"),
         (WORK, setting(number=5), "number is 5: 0 comes next"),
         (WORK, setting(record="message"), "work expected, 'message' found"),
-        (WORK, removing("record"), "record is missing"),
         (WORK, setting(start_ms="0"), "start_ms is '0': not a number"),
-        (WORK, setting(start_ms=True), "start_ms is True: not a number"),
         (WORK, setting(start_ms=10**400), "start_ms is not finite"),
         (WORK, setting(cause=["work", 0]), "there is no such record before it"),
         (WORK, setting(cause=["message", 8]), "there is no such record before it"),
         (WORK, setting(cause=["message", 0]), "comes from later work"),
         (WORK, setting(cause=["rain", 0]), "not a kind of record and a number"),
-        (WORK, setting(cause=["work"]), "not a kind of record and a number"),
         (WORK, setting(cause=3), "cause is 3: not a list"),
         (MESSAGE, setting(work=99), "work is 99: there is no such record"),
         (MESSAGE, setting(fate="eaten"), "fate is 'eaten'"),
         (MESSAGE, setting(hops=[1]), "hop: not a JSON object"),
-        (MESSAGE, setting(hops=["{}"]), "hop: not a JSON object"),
         (MESSAGE, setting(hops=[{"source": "a"}]), "hop: transfer is missing"),
-        (MESSAGE, lambda m: m["hops"][0]["transfer"].pop("window_ms"), "window_ms is missing"),
         (MESSAGE, lambda m: m["hops"][0].update(more=1), "unknown field 'more'"),
-        (MESSAGE, removing("received_ms"), "received_ms is missing"),
-        (MESSAGE, setting(size=-1), "size is -1: below 0"),
         (ENDING, setting(status="gone"), "status is 'gone'"),
-        (ENDING, removing("at_ms"), "at_ms is missing"),
-        (ENDING, removing("outcome"), "outcome is missing"),
         (ENDING, setting(outcome={}), "outcome of a party that is done"),
         *(
             (ENDING, setting(status=status, outcome=data | wrong), reason)
@@ -195,14 +178,8 @@ def removing(name: str) -> Callable[[dict[str, Any]], None]:
                 ("aborted", ABORT, {"reason": "WIND"}, "reason is 'WIND': unknown"),
                 ("aborted", ABORT, {"reason": "a:B.C"}, "import the module that defines it"),
                 ("aborted", ABORT, {"culprits": ["1"]}, "not numbers of parties"),
-                ("aborted", ABORT, {"where": {}}, "where: sender is missing"),
                 ("aborted", ABORT, {"more": 1}, "unknown field 'more'"),
-                (
-                    "aborted",
-                    ABORT,
-                    {"evidence": [{"sender": 1, "kind": "a", "payload": "x"}]},
-                    "not hexadecimal",
-                ),
+                ("aborted", ABORT, {"evidence": [ODD]}, "not hexadecimal"),
                 ("waiting", WAIT, {"missing": {"Offer": 1}}, "Offer is 1: not a list"),
                 ("waiting", WAIT, {"gave_up": {"one": "no"}}, "not texts by number"),
             )
@@ -220,16 +197,13 @@ def test_a_wrong_field_is_refused(line: int, change: Any, reason: str) -> None:
     ("text", "reason"),
     [
         ("", "line 1: the header is missing: the file is empty"),
-        ("\n", "line 1: header: not JSON"),
         ("hello\n", "line 1: header: not JSON"),
         ("[1]\n", "line 1: header: not a JSON object"),
         ("\n".join(LINES[1:]) + "\n", "line 1: the header is missing"),
         ("\n".join(LINES), f"line {len(LINES)}: cut off before its end"),
         ("\n".join(LINES[:-1]) + "\n", f"line {len(LINES) - 1}: the header announces"),
         ("\n".join([*LINES, LINES[-1]]) + "\n", f"line {len(LINES) + 1}: the header announces"),
-        ("\n".join([*LINES, ""]) + "\n", f"line {len(LINES) + 1}: the header announces"),
         ("\n".join([*LINES[:4], "{", *LINES[5:]]) + "\n", "line 5: record: not JSON"),
-        ("\n".join([*LINES[:4], "", *LINES[5:]]) + "\n", "line 5: record: not JSON"),
         ("\n".join([*LINES[:4], "[" * 9999, *LINES[5:]]) + "\n", "line 5: record: not JSON"),
         ("\n".join([*LINES[:4], '{"a":NaN}', *LINES[5:]]) + "\n", "line 5: record: not JSON: NaN"),
     ],

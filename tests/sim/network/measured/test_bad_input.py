@@ -35,10 +35,7 @@ def refusal(path: Path, **how: str) -> str:
         ("rtt_ms\n20\n-2\n", ", line 3: a round trip of -2 ms cannot be"),
         ("rtt_ms\n20\ninf\n", ", line 3: a round trip of inf ms cannot be"),
         ("rtt\n20\n90000\n", ", line 3: a round trip of 90000 ms is longer than a minute: is it"),
-        (
-            "rtt_ms\n0\n0\n",
-            ": read as CSV of round trips, but there is no round trip in it, only 0",
-        ),
+        ("rtt_ms\n0\n0\n", ": read as CSV of round trips, but there is no round trip in it, only"),
         ("rtt_ms\n\n*\nlost\n", "no round trip in it; 2 probes without an answer"),
         ("20,30\n40,50\n", ", line 1: 2 columns without headings"),
         ("from,to,rtt\nx,y,20\nx\n", ", line 3: 1 cells, but 3 headings"),
@@ -55,16 +52,10 @@ def refusal(path: Path, **how: str) -> str:
         ('{"error": "no route", "start": 1, "intervals": 1}', "error: iperf3 says: no route"),
         ("time_connect: 0.03\ntime_appconnect: 0.02\ntime_total: 1\n", ", line 2: time_appconnect"),
         ("time_connect: 0.03\ntime_starttransfer: x\n", ", line 2: time_starttransfer is 'x', not"),
-        (
-            "time_connect: -0.03\ntime_total: 1\ntime_starttransfer: 1\n",
-            ", line 1: time_connect is",
-        ),
+        ("time_connect: -0.03\ntime_total: 1\ntime_starttransfer: 1\n", ", line 1: time_connect i"),
         ("time_namelookup: 0\ntime_starttransfer: 1\nconnect:\n", "time_connect is missing"),
         ("time_connect: 2100\ntime_starttransfer: 4400\n", "are these milliseconds?"),
-        (
-            "seq 0: tcp response from x\n",
-            ", line 1: 'seq 0: tcp response from x' is not as tcpping",
-        ),
+        ("seq 0: tcp response from x\n", ", line 1: 'seq 0: tcp response from x' is not as tcppin"),
         ("HPING x (eth0 192.0.2.1)\nrtt=3\n", ", line 2: 'rtt=3' is not as hping3 writes it"),
     ],
 )
