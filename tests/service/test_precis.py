@@ -1,5 +1,7 @@
 """Names and passwords by RFC 8265: its own examples (3.5 and 4.3), and how they may be spelt."""
 
+import unicodedata
+
 import pytest
 
 from mpcsim.errors import UsageError
@@ -57,3 +59,12 @@ def test_what_is_no_password_is_not_shown(text):
     with pytest.raises(UsageError, match=r"^password: (not 1 to 256|refused by RFC)") as refused:
         enforce_password(text)
     assert refused.value.__suppress_context__ or refused.value.__context__ is None
+
+
+@pytest.mark.parametrize(("enforce", "most"), [(enforce_username, 64), (enforce_password, 256)])
+def test_the_longest_is_taken_however_many_characters_spell_it(enforce, most):
+    """In Unicode, at most four make one."""
+    longest = "\u1f82" * most
+    spelt = unicodedata.normalize("NFD", longest)
+    assert len(spelt) == 4 * most
+    assert enforce(spelt) == longest
