@@ -441,7 +441,17 @@ def test_a_crash_at_any_step_is_survived(name: str, down_ms: float) -> None:
         for after in range(steps + 1):
             trace = virtual(s, faults=[Crash(i, after, down_ms)], **AGAIN)
             assert trace.verdict is Verdict.VALID, (i, after)
-            assert (trace.outcomes, trace.reproducible) == (plain.outcomes, True)
+            assert trace.outcomes == plain.outcomes
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+def test_whether_a_run_can_be_repeated_is_known_after_a_crash(seeded: bool) -> None:
+    """That one party's secrets are seeded is said of the whole run."""
+    s = session("frost-2")
+    parties = s.parties()
+    for party in parties:
+        party.reproducible = seeded and party.me == 1
+    assert virtual(s, parties=parties, faults=[Crash(1, 0, 0.0)]).reproducible == seeded
 
 
 def test_nothing_goes_out_again_without_need() -> None:
