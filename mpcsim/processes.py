@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from concurrent.futures import ProcessPoolExecutor
+
+from mpcsim.resource_limits import usable_cores
 
 
 class Processes(ProcessPoolExecutor):
@@ -15,15 +16,8 @@ class Processes(ProcessPoolExecutor):
     """
 
     def __init__(self, tasks: int) -> None:
-        super().__init__(min(_core_count(), tasks), multiprocessing.get_context("spawn"))
+        super().__init__(min(usable_cores(), tasks), multiprocessing.get_context("spawn"))
 
     def __exit__(self, *exception: object) -> bool | None:
         self.shutdown(wait=True, cancel_futures=True)
         return None
-
-
-def _core_count() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

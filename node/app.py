@@ -7,9 +7,9 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -23,25 +23,15 @@ from mpcsim.service.web.request_ids import RequestIds
 from mpcsim.service.web.request_records import RequestRecorder, RequestSink
 from mpcsim.service.web.transport import HttpTransport, Limits, Reply, Transport
 from mpcsim.service.web.user_limits import SHARE, UserSlots
-from mpcsim.version import __version__
 from node.api import routes
 from node.api.auth import Authenticator
-from node.api.docs import TITLE, openapi_document
+from node.api.docs import TITLE, describe_node
 from node.api.protected import error_answer
 from node.errors import NotConfigured
 from node.gateway_client.client import GatewayClient
 from node.process import logs
 from node.process.settings import Settings
 from node.wallet.wallet import Wallet
-
-
-class NodeApp(FastAPI):
-    """FastAPI, with the document of ``node.api.docs``."""
-
-    def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema is None:
-            self.openapi_schema = openapi_document(self.routes)
-        return self.openapi_schema
 
 
 class NoGateway:
@@ -71,7 +61,7 @@ def create_app(
     now: Callable[[], float] = time.time,
     log: RequestSink | None = None,
     log_now: Callable[[], float] | None = None,
-) -> FastAPI:
+) -> Starlette:
     """The node's application.
 
     Args:
@@ -86,7 +76,7 @@ def create_app(
     wallet = wallet or Wallet(gateway, settings=settings, now=now)
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         if settings.waas_api_url is None:
             logs.logger.error(NotConfigured().message)
         yield
@@ -96,23 +86,18 @@ def create_app(
             log.flush()  # the server may end this process by a signal
 
     recorder = RequestRecorder("node", log, clock=clock, now=log_now or now)
-    app = NodeApp(
-        title=TITLE,
-        version=__version__,
+    operations = [*routes.PUBLIC, *routes.WALLET]
+    app = Starlette(
+        routes=[*operations, *page_routes(TITLE, partial(describe_node, operations))],
         lifespan=lifespan,
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
         middleware=[
             Middleware(RequestIds, recorder),
             *([Middleware(meter.MeterMiddleware)] if meter.ON else []),
             Middleware(logs.RequestLog, clock=clock),
         ],
         exception_handlers={HTTPException: _http_error},
-        # It would record requests and the messages of exceptions.
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
+    app.router.redirect_slashes = False
     app.state.settings = settings
     app.state.gateway = gateway
     app.state.wallet = wallet
@@ -121,14 +106,10 @@ def create_app(
     app.state.authenticator = Authenticator(gateway, now=now, clock=clock, most_waiting=share)
     app.state.places = UserSlots(share)
     app.state.clock = clock
-    # As they are: FastAPI would put a router of its own around included ones, at every request.
-    app.router.routes.extend(
-        [*routes.public.routes, *routes.wallet.routes, *page_routes(TITLE, app.openapi)]
-    )
     return app
 
 
-def from_environment(now: Callable[[], float] = time.time) -> FastAPI:
+def from_environment(now: Callable[[], float] = time.time) -> Starlette:
     """The application as the environment variables want it, with its logs: a worker's own.
 
     Args:

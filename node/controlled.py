@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Scope
@@ -67,7 +67,11 @@ _FAILURES: Final[Mapping[str, Callable[[str], ApiError]]] = {
         Conflict(str(key_busy(_MAKING[endpoint])), Code.BUSY, AFTER_S)
         if endpoint in _MAKING
         else Upstream(
-            CONFLICT, "Conflict", str(key_busy(SIGNING)), code=Code.BUSY, retry_after=AFTER_S
+            CONFLICT,
+            "Conflict",
+            str(key_busy(SIGNING, has_queue=False)),
+            code=Code.BUSY,
+            retry_after=AFTER_S,
         )
     ),
     "429": lambda endpoint: Limited(str(_TOO_MUCH[endpoint]), AFTER_S),
@@ -95,11 +99,16 @@ def _answers(scope: Scope, endpoint: str, answer: str) -> ASGIApp:
     return response
 
 
-def application(faults: ProcessFaults) -> FastAPI:
+def fault_middleware(faults: ProcessFaults) -> Middleware:
+    """The middleware of a node that applies faults."""
+    return Middleware(FaultMiddleware, faults=faults, answers=_answers)
+
+
+def application(faults: ProcessFaults) -> Starlette:
     """The node as the environment wants it, with switches around it."""
     app = from_environment(faults.now)
     # Innermost, so that the log shows it.
-    app.user_middleware.append(Middleware(FaultMiddleware, faults=faults, answers=_answers))
+    app.user_middleware.append(fault_middleware(faults))
     return app
 
 

@@ -54,12 +54,13 @@ from mpcsim.errors import UsageError, needs_extra
 with needs_extra("workbench", "a service in this process"):
     import httpx
     import numpy as np
-    from fastapi import FastAPI
+
+from starlette.applications import Starlette
 
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 from mpcsim.service.operations import GatewayOptions, RunningGateway, open_gateway
 from mpcsim.service.vault import INTERACTIVE, Argon2Cost
-from mpcsim.service.web.transport import AsgiTransport, Limits
+from mpcsim.service.web.transport import AsgiTransport, Limits, Transport
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.network.service_paths import DeliveredMessage
 from mpcsim.sim.network.topology import Network
@@ -110,7 +111,7 @@ class LocalService:
     """Scope of its times: whole REST calls, vault and registry included."""
     gateway: RunningGateway
     """To be reached into: ``network``, ``links``, ``gateway``, ``credentials``."""
-    app: FastAPI
+    app: Starlette
     """The node."""
     http: httpx.Client
     """A client without a token."""
@@ -235,14 +236,23 @@ class LocalService:
         self._gateway_asgi = httpx.ASGITransport(self.gateway.app, raise_app_exceptions=False)
         apps = []
         for number in range(nodes):
-            transport = AsgiTransport(self.gateway.app, Limits(total_s=settings.gateway_timeout_s))
+            limits = Limits(total_s=settings.gateway_timeout_s)
+            transport = self.gateway_transport(AsgiTransport(self.gateway.app, limits))
             client = GatewayClient(transport, settings.mpc_node_keys)
             own = rng(f"node {number + 1}" if number else "node")
             wallet = Wallet(client, rng=own, cost=cost, settings=settings, now=now)
             apps.append(create_app(settings, client, wallet, clock=clock, now=now, log=options.log))
+            self.prepare_node(apps[-1])
             await self._lifespans.enter_async_context(apps[-1].router.lifespan_context(apps[-1]))
         self.app = apps[0]
         self._nodes = [httpx.ASGITransport(app, raise_app_exceptions=False) for app in apps]
+
+    def gateway_transport(self, transport: Transport) -> Transport:
+        """Return the transport that a REST node asks the gateway with; for subclasses."""
+        return transport
+
+    def prepare_node(self, app: Starlette) -> None:
+        """Put something around a REST node before it starts; for subclasses."""
 
     # ------------------------------------------------------------------ clients
 

@@ -1,8 +1,8 @@
 """Requests and responses of the REST interface.
 
-Members that a request has beyond those listed are ignored: a caller may send a stored key share
-record back as it is. Fields that hold secrets are left out of every repr, and no validation error
-shows its input.
+A request may have all members of a stored key share record, so that a caller may send it back as it
+is; any other member that is not listed is refused. Fields that hold secrets are left out of every
+repr, and no validation error shows its input.
 """
 
 from __future__ import annotations
@@ -10,8 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from fastapi import Header, Query
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
@@ -170,12 +177,12 @@ PathText = Annotated[
 PathQuery = Annotated[
     str | SkipJsonSchema[None],
     AfterValidator(_path),
-    Query(description=PATH, examples=[EXAMPLE_PATH], json_schema_extra=PATH_SCHEMA),
+    Field(description=PATH, examples=[EXAMPLE_PATH], json_schema_extra=PATH_SCHEMA),
 ]
+KeyIdQuery = Annotated[str, Field(pattern=KEY_ID_PATTERN, description="The key's `key_id`.")]
 IdempotencyKey = Annotated[
     str | SkipJsonSchema[None],
-    Header(
-        alias=idempotency.HEADER,
+    Field(
         pattern=idempotency.PATTERN,
         description=(
             f"Names this call, so that it may be repeated: {idempotency.EXPECTED}, such as a fresh "
@@ -216,14 +223,29 @@ class Body(BaseModel):
 # --- requests -----------------------------------------------------------------------------------
 
 
-class NewKeyRequest(Body):
+class RequestBody(Body):
+    """Base of all requests."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_rest_of_record(cls, members: object) -> object:
+        """Drop the members of a key share record that this request does without."""
+        if not isinstance(members, dict):
+            return members
+        unused = KeyShareRecord.model_fields.keys() - cls.model_fields.keys()
+        return {name: value for name, value in members.items() if name not in unused}
+
+
+class NewKeyRequest(RequestBody):
     """Request to generate or recover a key."""
 
     curve: Curve
     password: Password
 
 
-class StoredShare(Body):
+class StoredShare(RequestBody):
     """Stored key share record, as a caller sends it back."""
 
     key_id: KeyId
@@ -335,14 +357,14 @@ class PublicKeyRequest(StoredKey):
     password: Password
 
 
-class ValidatePasswordRequest(Body):
+class ValidatePasswordRequest(RequestBody):
     """Does this password open this secret store?"""
 
     password: Password
     secret_store: SecretStore
 
 
-class ValidateShareRequest(Body):
+class ValidateShareRequest(RequestBody):
     """Share and secret store to be checked against each other."""
 
     encrypted_share: EncryptedShare

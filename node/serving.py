@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from mpcsim.service.process.http_limits import Connections, fit_open_files, listen, uvicorn_options
 from mpcsim.service.process.process_lifetime import interrupt_once
@@ -18,7 +18,7 @@ SHUTDOWN_S: Final = 60
 """Seconds that running requests may still take when the node is told to stop."""
 
 
-Application = str | Callable[[], FastAPI]
+Application = str | Callable[[], Starlette]
 """Makes it, in each process that serves; its name, or for one process the function itself."""
 FROM_ENVIRONMENT: Final = "node.app:from_environment"
 

@@ -1,8 +1,25 @@
-"""How an abort reads."""
+"""How an abort reads; what a refusal says would do, does."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
+from mpcsim.crypto.bip32 import check_path
 from mpcsim.errors import Aborted, Consequence, InRound, OnReceipt, Reason, UsageError
+from mpcsim.lab.explorer.model.retime import with_link_numbers
+from mpcsim.lab.what_if import Configuration
+from mpcsim.protocols.frost.definition import _check_message
+from mpcsim.protocols.presign.definition import _check_count
+from mpcsim.service.fault_injection.commands import COMMANDS, Argument
+from mpcsim.service.precis import enforce_password, enforce_username
+from mpcsim.sim.network.latency import Gamma, LogNormal
+from mpcsim.sim.network.topology import Link, Network, _sites
+from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.run.engine import check_resend
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 
 
 @pytest.mark.parametrize(
@@ -39,3 +56,57 @@ def test_a_usage_error_is_one_line_in_a_notebook() -> None:
     caught.value.__traceback__ = caught.tb.tb_next  # without this test's own frame
     shown = ["UsageError: seed: expected int (line 3 of the cell)"]
     assert caught.value._render_traceback_() == shown
+
+
+STAR = Network.star()
+CONTROLLED = {each.wanted: each for c in COMMANDS.values() for each in c.arguments}
+
+
+def controlled(argument: Argument, number: str) -> None:
+    try:
+        argument.read(number)
+    except ValueError:
+        raise UsageError(argument.wanted) from None
+
+
+BOUNDED: list[tuple[Callable[[Any], object], list[Any]]] = [
+    (_sites, [0, 257]),
+    (lambda n: Connection(initial_window=n), [0, 10**9]),
+    (lambda n: Connection(pool=n), [0, 10**9]),
+    (lambda n: LogNormal(5.0, n), [-1.0, 99.0]),
+    (lambda n: Gamma(5.0, n), [1e-9]),
+    (lambda n: Link("a", "b", 1.0, mbit_per_s=n), [1e-9]),  # type: ignore[arg-type]
+    (lambda n: check_resend("a run's", 1.0, n), [1e99]),
+    (lambda n: QuantileSketch().add([n]), [-1.0, 1e99]),
+    (lambda n: check_path((n,)), [-1, 2**40]),
+    (lambda n: check_path((0,) * n), [300]),
+    (_check_count, [0, 10**9]),
+    (lambda n: _check_message(bytes(n)), [10**7]),
+    (lambda n: enforce_username("u" * n), [0, 999]),
+    (lambda n: enforce_password("p" * n), [0, 9999]),
+    (lambda n: Configuration(loss=n), [-1.0, 0.9]),
+    (lambda n: Configuration(up_mbit_per_s=n), [0.0, 1e99]),
+    (lambda n: with_link_numbers(STAR, STAR, "client", "gateway", one_way_ms=n), [-1.0, 1e99]),
+    (lambda n: with_link_numbers(STAR, STAR, "client", "gateway", mbit_per_s=n), [0.0]),
+    (lambda n: with_link_numbers(STAR, STAR, "client", "gateway", loss=n / 100), [-1.0, 99.0]),
+    *(
+        (partial(controlled, each), [str(-(10**99)), str(10**99)])
+        for each in CONTROLLED.values()
+        if "number from" in each.wanted
+    ),
+]
+"""A function of one number, and numbers that it refuses, saying from where to where they may be."""
+
+
+@pytest.mark.parametrize(("take", "refused"), BOUNDED)
+def test_the_bounds_that_a_refusal_names_are_taken(
+    take: Callable[[Any], object], refused: list[Any]
+) -> None:
+    for wrong in refused:
+        with pytest.raises(UsageError) as caught:
+            take(wrong)
+        said = str(caught.value).replace(str(wrong), "").replace(",", "")
+        found = re.findall(r"(?:from|to|least|most|below|not|makes) (-?\d[\d.]*(?:e[+]\d+)?)", said)
+        assert len(found) == len(refused), said
+        for text in found:
+            take(type(wrong)(text))

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE, REMARKS, ROWS, uncovered
@@ -219,7 +219,7 @@ def _rows_without_entry() -> list[tuple[str, str]]:
 # ---------------------------------------------------------------------- the command
 
 
-def check_writable(options: argparse.Namespace) -> None:
+def check_writable(options: SimpleNamespace) -> None:
     """Check that the output files can be written, before anything is run.
 
     Raises:
@@ -230,8 +230,21 @@ def check_writable(options: argparse.Namespace) -> None:
             raise UsageError(f"no such directory: {path.parent}")
 
 
-def perform(options: argparse.Namespace) -> int:
+def write_now(text: str) -> None:
+    """Write to standard output at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def perform(
+    options: SimpleNamespace,
+    write: Callable[[str], None] = write_now,
+    progress: Callable[[float], None] = lambda part: None,
+) -> int:
     """Run the chosen entries and print each cell; return 0 if every cell is as it must be.
+
+    Args:
+        progress: is told which part of the cells is done, from 0 to 1.
 
     Raises:
         UsageError: a file to write is in no directory; and as from ``select_attacks``.
@@ -239,18 +252,19 @@ def perform(options: argparse.Namespace) -> int:
     check_writable(options)
     names = [name.strip() for each in options.only for name in each.split(",")]
     attacks = select_attacks(names, options.files)
+    total = sum(len(attack.modes) for attack in attacks)
     cells: list[Cell] = []
     for cell in run(attacks):
         if cell.check_on:
-            sys.stdout.write(f"{heading(cell.attack)}\n")
+            write(f"{heading(cell.attack)}\n")
         last = cell.check_on is cell.attack.modes[-1]
-        sys.stdout.write(f"{line(cell)}\n" + "\n" * last)
-        sys.stdout.flush()
+        write(f"{line(cell)}\n" + "\n" * last)
         cells.append(cell)
+        progress(len(cells) / total)
     matrix = collect(cells, attacks)
     if options.json:
         options.json.write_text(json.dumps(as_json(matrix), indent=2) + "\n", encoding="utf-8")
     if options.markdown:
         options.markdown.write_text(as_markdown(matrix), encoding="utf-8")
-    sys.stdout.write(footer(matrix) + "\n")
+    write(footer(matrix) + "\n")
     return 0 if matrix.complete else 1

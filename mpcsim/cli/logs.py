@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 
+import click
+
+from mpcsim.cli.command import Options, option
 from mpcsim.service.process import read
 from mpcsim.service.web import FORMATS, VARIABLE, LogSettings
 
 
-def add_log_format(parser: argparse.ArgumentParser) -> None:
-    """Declare the option."""
-    parser.add_argument(
+def log_format_option() -> click.Option:
+    return option(
         "--log-format",
-        choices=FORMATS,
-        help=f"lines for people, or JSON for programs (default text, or {VARIABLE})",
+        f"lines for people, or JSON for programs (default text, or {VARIABLE})",
+        type=click.Choice(FORMATS),
     )
 
 
-def log_format(options: argparse.Namespace) -> str:
+def log_format(options: Options) -> str:
     """Return the log format of the option, or else of the environment.
 
     Raises:
         SettingsError: the variable names no format.
     """
     of_environment = read(LogSettings, os.environ).log_format
-    return options.log_format or of_environment
+    given: str | None = options.log_format
+    return given or of_environment
 
 
 def log_folder() -> str | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any, Final
 
+import click
+
+from mpcsim.cli.command import option
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim import Network, Scenario
 from mpcsim.sim.network import ACCESS, REGIONS
@@ -26,9 +28,8 @@ HELP: Final = (
 )
 
 
-def add_network(parser: argparse.ArgumentParser) -> None:
-    """Declare the option."""
-    parser.add_argument("--network", metavar="NETWORK", help=HELP)
+def network_option() -> click.Option:
+    return option("--network", HELP, metavar="NETWORK")
 
 
 def scenario(text: str) -> Scenario:
@@ -61,6 +62,20 @@ def conditions(text: str | None, *, in_process: bool = False) -> Scenario | None
     found = scenario(text)
     found.check_service(in_process=in_process)
     return found
+
+
+def losses(network: Network) -> dict[str, str]:
+    """Return the loss of each direction that loses packets at random, such as ``client → gateway``;
+    acknowledgements take the other direction."""
+    directions = [link.direction(end) for link in network.links for end in (link.a, link.b)]
+    rows = [direction.row() for direction in directions if direction.loss]
+    return {name: loss for name, _, _, loss, _ in rows}
+
+
+def format_losses(network: Network) -> str:
+    """Return a sentence on the losses; empty if there are none."""
+    found = losses(network)
+    return "packets lost: " + ", ".join(map(" ".join, found.items())) if found else ""
 
 
 def _preset(text: str) -> Network:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from typing import Final
 
+import click
+
+from mpcsim.cli.command import Options, option
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR, ROLES, PartyId
 from mpcsim.service.operations import HOST, METRICS_VARIABLE
@@ -16,6 +18,8 @@ MPC_NODE_PORTS: Final = {OPERATOR: 9092, INSTITUTION: 9093}
 LAB_PORT: Final = 8888
 CONTROL_PORT: Final = 9094
 LAST_PORT: Final = 65535
+PORT: Final = click.IntRange(1, LAST_PORT)
+"""Type of an option that gives a port."""
 METRICS_PORT: Final = 9100
 """First of the ports of ``serve``."""
 
@@ -34,18 +38,17 @@ def mpc_node_address(party: PartyId) -> str:
     return given or f"http://{HOST}:{mpc_node_port(party)}"
 
 
-def add_metrics_port(parser: argparse.ArgumentParser) -> None:
-    """Declare the option of the metrics port."""
-    parser.add_argument(
+def metrics_port_option() -> click.Option:
+    return option(
         "--metrics-port",
-        type=number,
-        metavar="PORT",
-        help="port with figures for Prometheus, GET /metrics, and whether it is ready, GET /ready "
+        "port with figures for Prometheus, GET /metrics, and whether it is ready, GET /ready "
         f"(default: {METRICS_VARIABLE}, or none)",
+        type=PORT,
+        metavar="PORT",
     )
 
 
-def metrics_port(options: argparse.Namespace) -> int | None:
+def metrics_port(options: Options) -> int | None:
     """Return the metrics port of a process; None: no metrics.
 
     Raises:
@@ -69,14 +72,6 @@ def port(variable: str, default: int) -> int:
         UsageError: the variable is not a port number.
     """
     text = os.environ.get(variable) or str(default)
-    try:
-        return number(text)
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"{variable} is {error}") from None
-
-
-def number(text: str) -> int:
-    """Parse a port that an option gives."""
     if not text.isdecimal() or not 1 <= int(text) <= LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r}, not a port number")
+        raise UsageError(f"{variable} is {text!r}, not a port number")
     return int(text)

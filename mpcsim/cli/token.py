@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
+import click
+
+from mpcsim.cli.command import FILE, Command, Options, argument, option
 from mpcsim.cli.ports import gateway_port
 from mpcsim.errors import UsageError
 from mpcsim.service.gateway import Credentials, Registry
@@ -15,29 +16,29 @@ from mpcsim.service.operations import DATA_FOLDER, HOST, access_token, store_fil
 from mpcsim.service.storage import REGISTRY
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser("token", help="print an access token for a user")
-    parser.add_argument("user", help="user name; signed up if need be")
-    parser.add_argument(
-        "--gateway", metavar="URL", help="address of the gateway (default: this machine's)"
+def command() -> Command:
+    return Command(
+        "token",
+        run,
+        [
+            argument("user", "USER", help="user name; signed up if need be"),
+            option("--gateway", "address of the gateway (default: this machine's)", metavar="URL"),
+            data_option(),
+        ],
     )
-    add_data(parser)
-    parser.set_defaults(run=run)
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--data``."""
-    parser.add_argument(
+def data_option() -> click.Option:
+    return option(
         "--data",
-        type=Path,
+        "where the services have their folders; MPCSIM_DATA sets the default",
+        type=FILE,
         default=_data_folder(),
         metavar="FOLDER",
-        help="where the services have their folders (default %(default)s, or MPCSIM_DATA)",
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Sign up if need be, log in, print the token."""
     sys.stdout.write(fresh_token(options.user, options.gateway, options.data) + "\n")
     return 0

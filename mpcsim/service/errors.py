@@ -299,8 +299,13 @@ def rate_exceeded(what: str, retry_after_s: int) -> Refused:
     return Refused(TOO_MANY, f"too many {what} for this user; try again later", retry_after_s)
 
 
-def key_busy(what: str, retry_after_s: int | None = None) -> Refused:
-    """Return the error for a key that another session is using; that session goes on
-    undisturbed."""
+def key_busy(what: str, retry_after_s: int | None = None, *, has_queue: bool = True) -> Refused:
+    """Return the error for a key that another session is using; that session goes on undisturbed.
+
+    Args:
+        has_queue: False where the call would have waited, had the gateway been given a queue.
+    """
     text = f"a {what} for this key is in progress"
+    if not has_queue:
+        text += "; with the gateway's --queue, calls wait"
     return Refused(CONFLICT, text, retry_after_s, code=Code.BUSY)

@@ -7,21 +7,30 @@ asked for, an end of an interval is open: 0 or infinite. All times are milliseco
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.sim.rich_display import Table, counted, document, milliseconds
+from mpcsim.sim.rich_display import (
+    FEW,
+    FEW_NOTE,
+    PERCENTS,
+    Table,
+    counted,
+    document,
+    interval_text,
+    milliseconds,
+    page,
+    percentile_table,
+)
 from mpcsim.sim.statistics.order_statistics import interval_of
 from mpcsim.sim.traces.records import Scope
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
-
-PERCENTS = (50.0, 95.0, 99.0)
-"""Percentiles in tables and texts."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +47,8 @@ class Percentile:
     """Probability that the interval contains the true percentile; a lower bound."""
 
     def __str__(self) -> str:
-        low, high = milliseconds(self.low_ms), milliseconds(self.high_ms)
-        return f"p{self.percent:g} {milliseconds(self.ms)} ms ({low} to {high})"
+        interval = interval_text(self.low_ms or -math.inf, self.high_ms)
+        return f"p{self.percent:g} {milliseconds(self.ms)} ms ({interval})"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -85,16 +94,26 @@ class CallTimes:
         return self.percentile(99)
 
     @property
-    def headline(self) -> str:
+    def _what(self) -> str:
         calls = counted(len(self.times_ms), "call")
         how = f"each after {self.pause_ms:,g} ms of silence" if self.pause_ms else "in a row"
         return f"{calls} {how} over {self.network or 'no network'}"
 
+    @property
+    def headline(self) -> str:
+        """How many calls were made, and their median."""
+        if not len(self.times_ms):
+            return self._what
+        return f"{self._what}: p50 {milliseconds(self.p50.ms)} ms"
+
     def notes(self) -> list[str]:
         """Return the lines between the headline and the table: scope, clock, failures."""
         notes = [
-            f"scope {self.scope}, {self.clock} clock; from, to: 95% confidence, by order statistics"
+            f"scope {self.scope}, {self.clock} clock",
+            "intervals by order statistics, of independent times",
         ]
+        if FEW in self.table().text():
+            notes.append(FEW_NOTE)
         if self.failed:
             further = counted(self.failed, "further call")
             share = self.failed / (self.failed + len(self.times_ms))
@@ -106,12 +125,9 @@ class CallTimes:
 
     def table(self) -> Table:
         """Return a table with a row for each percentile."""
-        columns = ("percentile", "ms", "from ms", "to ms")
-        rows = [
-            [f"p{at.percent:g}", *map(milliseconds, (at.ms, at.low_ms, at.high_ms))]
-            for at in map(self.percentile, PERCENTS)
-        ]
-        return Table(columns, rows, frozenset(columns[1:]))
+        found = map(self.percentile, PERCENTS)
+        rows = [(at.percent, at.ms, at.low_ms, at.high_ms) for at in found]
+        return percentile_table(len(self.times_ms), rows)
 
     def plot(self) -> Chart:
         """Plot the share of the calls that take longer, as ``Replay.plot`` does; needs matplotlib.
@@ -123,7 +139,7 @@ class CallTimes:
         """
         from mpcsim.sim import figures
 
-        return figures.tail_plot({f"{self.headline}, scope {self.scope}": {"": self.times_ms}})
+        return figures.tail_plot({f"{self._what}, scope {self.scope}": {"": self.times_ms}})
 
     def __repr__(self) -> str:
         found = ", ".join(str(self.percentile(percent)) for percent in PERCENTS)
@@ -133,8 +149,7 @@ class CallTimes:
         )
 
     def __str__(self) -> str:
-        lines = [self.headline, *("  " + note for note in self.notes())]
-        return "\n".join([*lines, self.table().text()])
+        return page(self.headline, [self.table()], notes=self.notes())
 
     def _repr_html_(self) -> str:
         return document(self.headline, [self.table()], notes=self.notes())

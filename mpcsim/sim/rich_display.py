@@ -5,15 +5,27 @@ as data, no scripts, nothing fetched."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Final
 
 from mpcsim.errors import UsageError
 
-__all__ = ["Table", "counted", "document", "milliseconds", "mimebundle", "size"]
+__all__ = [
+    *("PERCENTS", "Table", "counted", "document", "interval_heads", "interval_text"),
+    *("milliseconds", "mimebundle", "page", "size"),
+]
+
+PERCENTS: Final = (50.0, 95.0, 99.0)
+"""Percentiles in tables."""
+FEW: Final = "*"
+"""Mark of a percentile that rests on few times."""
+MANY: Final = 10
+"""Times beyond a percentile from which on it is not marked."""
+FEW_NOTE: Final = f"{FEW} fewer than {MANY} times lie beyond: more samples make it reliable"
 
 _CELL = "padding:2px 10px;border-bottom:1px solid #ddd;text-align:"
 
@@ -101,6 +113,58 @@ def document(title: str, tables: Iterable[Table], *, notes: Iterable[str] = ()) 
     parts += [f"<div>{escape(note)}</div>" for note in notes]
     parts += [table.html() for table in tables]
     return "<div>" + "".join(parts) + "</div>"
+
+
+def page(title: str, tables: Iterable[Table], *, notes: Iterable[str] = ()) -> str:
+    """Return a heading, notes (a line each) and tables as text, as ``document`` does as HTML."""
+    lines = [title, *(f"  {note}" for note in notes)]
+    for table in tables:
+        lines += ["", table.text()]
+    return "\n".join(lines)
+
+
+# ---------------------------------------------------------------------- percentiles
+
+
+def interval_heads(percents: Iterable[float] = PERCENTS, unit: str = " ms") -> list[str]:
+    """Return two headings for each percentile: of itself, and of its confidence interval."""
+    return [head for percent in percents for head in (f"p{percent:g}{unit}", "95 % interval")]
+
+
+def interval_text(low: float, high: float, form: str = ",.2f") -> str:
+    """Format a confidence interval; an infinite end is open."""
+    opened = not math.isfinite(low), not math.isfinite(high)
+    if all(opened):
+        return "-"
+    if any(opened):
+        return f"below {high:{form}}" if opened[0] else f"above {low:{form}}"
+    return f"{low:{form}} to {high:{form}}"
+
+
+def few_mark(n: int, percent: float) -> str:
+    """Return the mark of a percentile of ``n`` times, if it rests on few."""
+    return FEW if n * (100 - percent) < 100 * MANY - 1e-6 else ""
+
+
+def percentile_table(n: int, found: Iterable[tuple[float, float, float, float]]) -> Table:
+    """Return a row for each percentile of ``n`` times.
+
+    Args:
+        found: percent, time, and the ends of the interval; 0 or infinite: open.
+    """
+    columns = ("percentile", "ms", "95 % interval, ms")
+    rows = [
+        [
+            f"p{percent:g}",
+            milliseconds(ms) + few_mark(n, percent),
+            interval_text(low or -math.inf, high),
+        ]
+        for percent, ms, low, high in found
+    ]
+    return Table(columns, rows, frozenset(columns[1:]))
+
+
+# ---------------------------------------------------------------------- numbers
 
 
 def counted(number: int, noun: str) -> str:

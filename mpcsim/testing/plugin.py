@@ -47,14 +47,16 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol, TextIO, cast
+from typing import Any, Final, NoReturn, Protocol, TextIO, cast
 
 import pytest
 
 from mpcsim.errors import UsageError
+from mpcsim.service.error_codes import HEADER, Code
 from mpcsim.testing.api_sequence import BrokenInvariant, is_broken_invariant
 from mpcsim.testing.backend import known_deviations
 from mpcsim.testing.backend.known_deviations import KnownDeviations
+from mpcsim.testing.backend.service import Request
 from mpcsim.testing.backend.target import HttpTarget, Target, TokenProvider, gateway_tokens
 from mpcsim.testing.invariants import Invariant
 from mpcsim.testing.machine.api_steps import ApiRun
@@ -81,6 +83,9 @@ DONE: Final = "wallet service"
 """Property of a test with its number of runs and calls, for the end of pytest's report."""
 WAIVED: Final = "waived"
 """Property of a test with the known deviations that it needed, and how often."""
+
+SET_UP: Final = pytest.StashKey[bool]()
+"""Whether the service at the address has been called in this run."""
 
 Note = Callable[[str, object], None]
 """pytest's ``record_property``."""
@@ -225,6 +230,27 @@ def tokens_of(config: pytest.Config) -> TokenProvider:
     )
 
 
+def stop(why: str) -> NoReturn:
+    """End the whole run, for the reason that would fail each of its tests."""
+    pytest.exit(why, pytest.ExitCode.USAGE_ERROR)
+
+
+def check_is_set_up(target: HttpTarget, config: pytest.Config) -> None:
+    """Call the service once in a run; end the run if it does not answer or lacks a setting."""
+    if config.stash.get(SET_UP, False):
+        return
+    config.stash[SET_UP] = True
+    try:
+        token = target.token("probe")
+    except UsageError as error:
+        stop(str(error))
+    (answer,) = target.ask([Request("GET", "/v3/wallet/user", token=token)])
+    if not answer.status:
+        stop(f"the service does not answer: {answer.text}")
+    if answer.headers.get(HEADER.lower()) == Code.NOT_CONFIGURED.value:
+        stop(f"the service lacks a setting: {answer.error}")
+
+
 @pytest.fixture
 def wallet_profile(request: pytest.FixtureRequest) -> Profile:
     """Profile of the command line."""
@@ -242,14 +268,19 @@ def wallet_seed(request: pytest.FixtureRequest) -> int:
 def wallet_target(request: pytest.FixtureRequest) -> Iterator[Target]:
     """Service at the address of the command line. Override it.
 
-    Without an address it skips, but for the tests of the suite: they fail.
+    Without an address it skips, but for the tests of the suite: they end the run.
     """
     address: str | None = request.config.getoption("--wallet-target")
     if not address:
         if request.path.resolve() == SUITE:
-            pytest.fail(NO_TARGET, pytrace=False)
+            stop(NO_TARGET)
         pytest.skip("no --wallet-target")
-    with HttpTarget(address, tokens_of(request.config)) as target:
+    try:
+        tokens = tokens_of(request.config)
+    except pytest.UsageError as error:
+        stop(str(error))
+    with HttpTarget(address, tokens) as target:
+        check_is_set_up(target, request.config)
         yield target
 
 

@@ -1,9 +1,17 @@
 """Names for runs of protocols in one place, as the snippets of failures import them."""
 
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.adversary import Adversary
 from mpcsim.sim.run.faults import Crash, Effect, MessageFault, Partition, delay, drop, duplicate
-from mpcsim.testing.runs.deviation import Deviation, changes
-from mpcsim.testing.runs.protocol_checks import agreement, blame_is_right, no_exception, no_hang
+from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation, TwoFaced, changes
+from mpcsim.testing.runs.protocol_checks import (
+    agreement,
+    blame_is_right,
+    no_exception,
+    no_hang,
+    no_secrets_in_outcomes,
+    somebody_is_named,
+)
 from mpcsim.testing.runs.protocol_run import (
     Order,
     ProtocolRun,
@@ -21,8 +29,18 @@ from mpcsim.testing.runs.scenarios import (
     presigning,
     resharing,
 )
+from mpcsim.testing.runs.session_checks import (
+    check_protocol,
+    deterministic,
+    fresh,
+    heard_while_withholding,
+    protocol_examples,
+    rushing,
+)
 
 __all__ = [
+    "AbstractDeviation",
+    "Adversary",
     "Crash",
     "Deviation",
     "Effect",
@@ -33,21 +51,30 @@ __all__ = [
     "ProtocolRun",
     "Replay",
     "Scenario",
+    "TwoFaced",
     "agreement",
     "blame_is_right",
     "changes",
+    "check_protocol",
     "delay",
+    "deterministic",
     "drop",
     "duplicate",
     "ecdsa_signing",
+    "fresh",
     "frost_signing",
+    "heard_while_withholding",
     "key_generation",
     "no_exception",
     "no_hang",
+    "no_secrets_in_outcomes",
     "presigned_signing",
     "presigning",
+    "protocol_examples",
     "record_session",
     "resharing",
     "run_over_network",
     "run_protocol",
+    "rushing",
+    "somebody_is_named",
 ]

@@ -17,15 +17,28 @@ How the service is to be is chosen by overriding a fixture. With these, nobody w
     @pytest.fixture(scope="session")
     def wallet_service_settings():
         return Settings(node={"GATEWAY_TIMEOUT_S": "4"}, gateway=["--link-timeout", "2"])
+
+In this process and in virtual time, for examples that Hypothesis draws (a fixture of a session is
+shared by them, so each takes a user of its own)::
+
+    @given(st.sampled_from([500, 502, 504]))
+    def test_any_failure_is_survived(local_wallet_service, status):
+        with local_wallet_service.example() as user:
+            local_wallet_service.control.fail_next("sign", status)
+            ...
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mpcsim.testing.backend.wallet_service import AS_USUAL, Settings, WalletService, serving
+
+if TYPE_CHECKING:
+    from mpcsim.testing.backend.local_wallet_service import LocalWalletService
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +62,12 @@ def wallet_service(wallet_service_processes: WalletService) -> Iterator[WalletSe
     """The service, without any fault."""
     yield wallet_service_processes
     wallet_service_processes.reset()
+
+
+@pytest.fixture(scope="session")
+def local_wallet_service() -> Iterator[LocalWalletService]:
+    """A service in this process, for all tests; also for those under ``@given``."""
+    from mpcsim.testing.backend.local_wallet_service import LocalWalletService
+
+    with LocalWalletService() as service:
+        yield service

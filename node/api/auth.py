@@ -78,7 +78,7 @@ class Authenticator:
                 claims = await self._verify_with_new_keys(token, asked)
             return Caller(token, claims.require_access())
         except TokenError as error:
-            raise Unauthorized(error.detail(), str(error)) from None
+            raise Unauthorized(error.detail(), error.why) from None
 
     async def _verify_with_new_keys(self, token: str, asked: int) -> Claims:
         """Return the claims of a token whose key may be newer than the known ones.

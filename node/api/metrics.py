@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from fastapi import FastAPI
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.applications import Starlette
 
 from mpcsim.ids import CLIENT, ROLES
 from mpcsim.service.metrics.aborts import AbortCounts
@@ -43,13 +43,13 @@ class Argon2Metrics(Collector):
         yield self._waits.to_family()
 
 
-def metrics_source(app: FastAPI) -> MetricsSource:
+def metrics_source(app: Starlette) -> MetricsSource:
     """
     Args:
         app: by ``node.app.create_app``; its requests are counted from now on.
     """
     wallet = app.state.wallet
-    requests = RequestCounts(operations_by_path([*routes.public.routes, *routes.wallet.routes]))
+    requests = RequestCounts(operations_by_path([*routes.PUBLIC, *routes.WALLET]))
     app.state.recorder.counters.append(requests.count)
     collectors = [
         requests,

@@ -1,28 +1,28 @@
-"""Routes that need an access token: what happens around every one of their endpoints.
+"""Operations of the interface: what happens around every one of them.
 
-FastAPI by itself reads and validates the body before anything else. Here the order is: token (401),
-a place (503), content type (415), size (413), JSON and fields (400), endpoint.
+The order is: token (401), a place (503), content type (415), size (413), JSON and fields (400),
+handler. What a request must have is declared once, by pydantic's types; ``node.api.docs`` makes the
+document of the same declarations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
-from typing import Any, Final, cast
+from typing import Any, Final, Literal
 
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope
+from starlette.routing import Route
+from starlette.types import Receive
 
 from mpcsim import strict_json
 from mpcsim.crypto.groups.curves import CURVES
-from mpcsim.errors import InvalidEncoding
+from mpcsim.errors import InvalidEncoding, escape_unprintable
 from mpcsim.service.error_codes import Code, code_of_framework_status
 from mpcsim.service.web.http import check_coding, media_type
 from mpcsim.service.web.user_limits import TooManyOfUser, UserSlots
@@ -39,65 +39,122 @@ MAX_BODY_BYTES: Final = 1 << 18
 """Highest size of a request's body. The largest that makes sense carries a message of 64 KiB in
 hex."""
 
+MAX_SHOWN: Final = 64
+"""Characters of an unknown field's name in the error."""
+
 JSON: Final = "application/json"
 
 
 @dataclass(frozen=True)
 class Call:
-    """Context of an endpoint's call, beside its parameters."""
+    """Context of an operation's call, beside its parameters."""
 
     wallet: Wallet
     caller: Caller
     timing: Timing
 
 
-def this_call(request: Request) -> Call:
-    """The call that ``ProtectedRoute`` made of this request."""
-    return cast(Call, request.state.call)
+@dataclass(frozen=True)
+class Parameter:
+    """Parameter of a request beside its body."""
+
+    place: Literal["query", "header"]
+    name: str
+    type: Any
+    """Annotated type, as pydantic validates it."""
+    argument: str
+    """Name of the handler's argument; None where a request lacks the parameter."""
+    required: bool = False
+
+    def read(self, request: Request) -> Any:
+        """Return the value that a request has.
+
+        Raises:
+            BadRequest: a value that is missing or malformed.
+        """
+        found = (request.query_params if self.place == "query" else request.headers).get(self.name)
+        if found is None:
+            if self.required:
+                raise BadRequest(f"Missing {self.place} parameter: {self.name}")
+            return None
+        try:
+            return self._adapter.validate_python(found)
+        except ValidationError as error:
+            raise BadRequest(explain(error, self.name)) from None
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.type)
 
 
-class HeadRoute(APIRoute):
-    """A route that answers HEAD where it answers GET (RFC 9110, 9.3.2), as Starlette's own do."""
+class Operation(Route):
+    """Route of one operation, with what the document says of it. Answers HEAD where it answers GET
+    (RFC 9110, 9.3.2)."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        methods = set(self.methods or ())
-        self.methods = methods | {"HEAD"} if "GET" in methods else methods
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        handler: Callable[..., Awaitable[BaseModel]],
+        answer: type[BaseModel],
+        summary: str,
+        *,
+        body: type[BaseModel] | None = None,
+        parameter: Parameter | None = None,
+        failures: Mapping[int | str, dict[str, Any]] = {},
+    ) -> None:
+        """
+        Args:
+            handler: gets the request, or of a protected operation the call and its parameters.
+            failures: OpenAPI responses by status.
+        """
+        super().__init__(path, self.respond, methods=[method], name=handler.__name__)
+        self.method = method
+        self.handler = handler
+        self.answer = answer
+        self.summary = summary
+        self.body = body
+        self.parameter = parameter
+        self.failures = failures
+
+    async def respond(self, request: Request) -> Response:
+        """Answer a request."""
+        return json_answer(await self.handler(request))
 
 
-class ProtectedRoute(HeadRoute):
-    """A route behind the access token; its answers carry a ``Server-Timing`` header."""
+class ProtectedOperation(Operation):
+    """Operation behind the access token; its answers carry a ``Server-Timing`` header."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-        takes_body = self.body_field is not None
-
-        async def handler(request: Request) -> Response:
-            timing = Timing(request.app.state.clock)
-            request_record(request).spans = timing.spans
-            places: UserSlots = request.app.state.places
-            try:
-                authenticator: Authenticator = request.app.state.authenticator
-                caller = await authenticator.caller(request.headers.get("authorization"))
-                request_record(request).user_id = caller.claims.user_id
-                with places.hold(caller.claims.user_id):
-                    if takes_body:
-                        body = await read_body(request)
-                        request = JsonRequest(request.scope, request.receive, body)
-                        gone = partial(_wait_for_disconnect, request.receive)
-                        caller = Caller(caller.token, caller.claims, gone)
-                    request.state.call = Call(request.app.state.wallet, caller, timing)
-                    response = await handle(request)
-            except TooManyOfUser as error:
-                response = error_answer(request, ApiError(503, str(error), Code.BUSY))
-            except (ApiError, HTTPException, RequestValidationError) as error:
-                response = error_answer(request, error)
-            response.headers["server-timing"] = timing.header()
-            # Shares, tokens and signatures are for the caller alone.
-            response.headers["cache-control"] = "no-store"
-            return response
-
-        return handler
+    async def respond(self, request: Request) -> Response:
+        """Answer a request."""
+        timing = Timing(request.app.state.clock)
+        request_record(request).spans = timing.spans
+        places: UserSlots = request.app.state.places
+        try:
+            authenticator: Authenticator = request.app.state.authenticator
+            caller = await authenticator.caller(request.headers.get("authorization"))
+            request_record(request).user_id = caller.claims.user_id
+            with places.hold(caller.claims.user_id):
+                document: Any = None
+                if self.body is not None:
+                    document = parse_body(await read_body(request))
+                    gone = partial(_wait_for_disconnect, request.receive)
+                    caller = Caller(caller.token, caller.claims, gone)
+                arguments: dict[str, Any] = {}
+                if (parameter := self.parameter) is not None:
+                    arguments[parameter.argument] = parameter.read(request)
+                if self.body is not None:
+                    arguments["body"] = validate(self.body, document)
+                call = Call(request.app.state.wallet, caller, timing)
+                response = json_answer(await self.handler(call, **arguments))
+        except TooManyOfUser as error:
+            response = error_answer(request, ApiError(503, str(error), Code.BUSY))
+        except (ApiError, HTTPException) as error:
+            response = error_answer(request, error)
+        response.headers["server-timing"] = timing.header()
+        # Shares, tokens and signatures are for the caller alone.
+        response.headers["cache-control"] = "no-store"
+        return response
 
 
 async def read_body(request: Request) -> bytes:
@@ -128,23 +185,32 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         pass
 
 
-class JsonRequest(Request):
-    """A request whose body has been read, to be parsed as UTF-8 JSON."""
+def parse_body(body: bytes) -> Any:
+    """Return what a body of UTF-8 JSON stands for.
 
-    def __init__(self, scope: Scope, receive: Receive, body: bytes) -> None:
-        super().__init__(scope, receive)
-        self._received = body
+    Raises:
+        BadRequest: it is empty, no JSON, or too much of it.
+    """
+    if not body:
+        raise BadRequest("The body is missing")
+    try:
+        return strict_json.parse(body, MAX_VALUES)
+    except RefusedDocument as error:
+        raise BadRequest(f"The body {error}") from None
+    except InvalidEncoding:
+        raise BadRequest("The body is not valid JSON") from None
 
-    async def body(self) -> bytes:
-        return self._received
 
-    async def json(self) -> Any:
-        try:
-            return strict_json.parse(self._received, MAX_VALUES)
-        except RefusedDocument as error:
-            raise HTTPException(400, f"The body {error}") from None
-        except InvalidEncoding:
-            raise HTTPException(400, "The body is not valid JSON") from None
+def validate(model: type[BaseModel], document: Any) -> BaseModel:
+    """Return a request's fields.
+
+    Raises:
+        BadRequest: one is missing or malformed.
+    """
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise BadRequest(explain(error)) from None
 
 
 def json_answer(model: BaseModel) -> Response:
@@ -158,8 +224,6 @@ def error_answer(request: Request, error: Exception) -> Response:
     match error:
         case ApiError():
             status, message, headers = error.status, error.message, error.headers
-        case RequestValidationError():
-            status, message, headers = 400, explain(error), Code.BAD_REQUEST.headers()
         case HTTPException():
             status, message = error.status_code, _framework_message(error)
             headers = code_of_framework_status(status).headers() | dict(error.headers or {})
@@ -171,16 +235,16 @@ def error_answer(request: Request, error: Exception) -> Response:
     return Response(error_body(message), status, headers, JSON)
 
 
-def explain(error: RequestValidationError) -> str:
-    """Return the first fault in a request's parameters, without the value."""
-    fault = error.errors()[0]
-    source, *path = fault["loc"]
-    missing = fault["type"] == "missing"
-    if not path or not isinstance(path[0], str):
-        return "The body is missing" if missing else "The body must be a JSON object"
-    field = path[0]
-    if missing:
-        return f"Missing {'query parameter' if source == 'query' else 'field'}: {field}"
+def explain(error: ValidationError, parameter: str | None = None) -> str:
+    """Return the first fault in a request's fields, or in one parameter, without the value."""
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = parameter or (fault["loc"][0] if fault["loc"] else None)
+    if not isinstance(field, str):
+        return "The body must be a JSON object"
+    if fault["type"] == "missing":
+        return f"Missing field: {field}"
+    if fault["type"] == "extra_forbidden":
+        return f"Unknown field: {escape_unprintable(field[:MAX_SHOWN])}"
     if field == "curve":
         return f"Invalid curve: must be {' or '.join(CURVES)}"
     if fault["type"] in ("hash_length", "path"):

@@ -1,27 +1,25 @@
-"""The endpoints: parse, ask the wallet, answer."""
+"""The operations of the interface: ask the wallet, answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Query
-from fastapi.routing import APIRoute
 from starlette.requests import Request
-from starlette.responses import Response
 
 from mpcsim.crypto.bip32 import parse_path
 from mpcsim.service.errors import too_many_key_creations
+from mpcsim.service.web import idempotency
 from mpcsim.version import __version__
-from node.api.protected import HeadRoute, ProtectedRoute, json_answer, this_call
+from node.api.protected import Call, Operation, Parameter, ProtectedOperation
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
-    KEY_ID_PATTERN,
     Error,
     Health,
     IdempotencyKey,
+    KeyIdQuery,
     KeyShareRecord,
     KeyToken,
     NewKeyRequest,
@@ -96,48 +94,17 @@ def fails_with(*statuses: int, makes_key: bool = False) -> dict[int | str, dict[
     }
 
 
-def _operation_id(route: APIRoute) -> str:
-    return route.name
-
-
-public = APIRouter(
-    tags=["health"], route_class=HeadRoute, generate_unique_id_function=_operation_id
-)
-wallet = APIRouter(
-    prefix="/v3/wallet",
-    tags=["wallet"],
-    route_class=ProtectedRoute,
-    generate_unique_id_function=_operation_id,
-)
-
-
-@public.get(
-    "/",
-    response_model=Health,
-    summary="Health check",
-    openapi_extra={"security": []},
-)
-async def health(request: Request) -> Response:
+async def health(request: Request) -> Health:
     """The node runs; nothing is asked of the gateway. Needs no token."""
-    return json_answer(
-        Health(
-            name=SERVICE,
-            version=__version__,
-            build_type=request.app.state.settings.build_type,
-            time=datetime.now(UTC).isoformat(timespec="microseconds"),
-        )
+    return Health(
+        name=SERVICE,
+        version=__version__,
+        build_type=request.app.state.settings.build_type,
+        time=datetime.now(UTC).isoformat(timespec="microseconds"),
     )
 
 
-@wallet.post(
-    "/generate",
-    response_model=KeyShareRecord,
-    responses=fails_with(409, 429, *WITH_BODY, makes_key=True),
-    summary="Generate key share",
-)
-async def generate(
-    body: NewKeyRequest, request: Request, idempotency_key: IdempotencyKey = None
-) -> Response:
+async def generate(call: Call, body: NewKeyRequest, idempotency_key: str | None) -> KeyShareRecord:
     """Make a key together with both MPC nodes and return the caller's share, encrypted.
 
     Keep `key_id`, `encrypted_share` and `secret_store` encrypted: the node keeps nothing. A user
@@ -156,22 +123,12 @@ async def generate(
     - A name is its user's own. Given with another endpoint or curve, it is refused: 400
       `idempotency-key-used`.
     """
-    call = this_call(request)
-    record = await call.wallet.generate(
+    return await call.wallet.generate(
         call.caller, body.curve, body.password, call.timing, idempotency_key
     )
-    return json_answer(record)
 
 
-@wallet.post(
-    "/recover",
-    response_model=KeyShareRecord,
-    responses=fails_with(404, 409, 429, *WITH_BODY, makes_key=True),
-    summary="Recover key share",
-)
-async def recover(
-    body: NewKeyRequest, request: Request, idempotency_key: IdempotencyKey = None
-) -> Response:
+async def recover(call: Call, body: NewKeyRequest, idempotency_key: str | None) -> KeyShareRecord:
     """Replace a lost share: same public key, new `key_id`, new shares for all holders.
 
     The old share no longer signs once this has succeeded. One recovery at a time: another one
@@ -181,27 +138,18 @@ async def recover(
     not the one you hold a share of, `recover` again. With an `Idempotency-Key` it is as for
     `generate`; a repeated call is a fresh recovery, whatever came of the first.
     """
-    call = this_call(request)
-    record = await call.wallet.recover(
+    return await call.wallet.recover(
         call.caller, body.curve, body.password, call.timing, idempotency_key
     )
-    return json_answer(record)
 
 
-@wallet.post(
-    "/sign",
-    response_model=Signature,
-    responses=fails_with(404, 429, *WITH_BODY),
-    summary="Sign",
-)
-async def sign(body: SignRequest, request: Request) -> Response:
+async def sign(call: Call, body: SignRequest) -> Signature:
     """Sign a hash (secp256k1, DKLs23 ECDSA) or a message (ed25519, FROST) with a key share.
 
     With a `path`, it is a signature of the child key there, with the same key share.
 
     One request at a time for one `key_id`: a second one while the first runs is refused.
     """
-    call = this_call(request)
     signature, left = await call.wallet.sign(
         call.caller,
         body,
@@ -212,16 +160,10 @@ async def sign(body: SignRequest, request: Request) -> Response:
         timing=call.timing,
     )
     asked = body.presignatures is not None
-    return json_answer(Signature(signature=signature, presignatures=left if asked else None))
+    return Signature(signature=signature, presignatures=left if asked else None)
 
 
-@wallet.post(
-    "/presign",
-    response_model=Presignatures,
-    responses=fails_with(404, 429, *WITH_BODY),
-    summary="Make presignatures",
-)
-async def presign(body: PresignRequest, request: Request) -> Response:
+async def presign(call: Call, body: PresignRequest) -> Presignatures:
     """Compute all of an ECDSA signature that does not depend on the message, many times over.
 
     Hand the list to `sign` with each call, and keep what it returns of it: a signature then takes
@@ -229,126 +171,137 @@ async def presign(body: PresignRequest, request: Request) -> Response:
     suspension void them all, and then `sign` goes the longer way. Fewer than asked for come back
     if something fails on the way.
     """
-    call = this_call(request)
     made = await call.wallet.presign(
         call.caller, body, count=body.count, signer=body.signer, timing=call.timing
     )
-    return json_answer(Presignatures(presignatures=made))
+    return Presignatures(presignatures=made)
 
 
-@wallet.post(
-    "/publickey",
-    response_model=PublicKey,
-    responses=fails_with(404, 429, *WITH_BODY),
-    summary="Get public key",
-)
-async def public_key(body: PublicKeyRequest, request: Request) -> Response:
+async def public_key(call: Call, body: PublicKeyRequest) -> PublicKey:
     """The public key of a share, from which blockchain addresses are derived.
 
     With a `path`, that of the child key there, and its `xpub`; `m` stands for the share's own.
     """
-    call = this_call(request)
-    found = await call.wallet.public_key(
+    return await call.wallet.public_key(
         call.caller, body, password=body.password, path=body.child, timing=call.timing
     )
-    return json_answer(found)
 
 
-@wallet.post(
-    "/validate/password",
-    response_model=ValidationResult,
-    responses=fails_with(429, *WITH_BODY),
-    summary="Validate password",
-)
-async def validate_password(body: ValidatePasswordRequest, request: Request) -> Response:
+async def validate_password(call: Call, body: ValidatePasswordRequest) -> ValidationResult:
     """Whether the password is the one that the share was encrypted with.
 
     False, too, for a secret store that is damaged, another user's, or of a key recovered since.
     """
-    call = this_call(request)
     result = await call.wallet.validate_password(
         call.caller,
         password=body.password,
         secret_store=body.secret_store,
         timing=call.timing,
     )
-    return json_answer(ValidationResult(result=result))
+    return ValidationResult(result=result)
 
 
-@wallet.post(
-    "/validate/share",
-    response_model=ValidationResult,
-    responses=fails_with(429, *WITH_BODY),
-    summary="Validate key share",
-)
-async def validate_share(body: ValidateShareRequest, request: Request) -> Response:
+async def validate_share(call: Call, body: ValidateShareRequest) -> ValidationResult:
     """Whether the share is whole and opens with the secret store.
 
     False, too, for strings that are another user's, or of a key recovered since.
     """
-    call = this_call(request)
     result = await call.wallet.validate_share(
         call.caller,
         encrypted_share=body.encrypted_share,
         secret_store=body.secret_store,
         timing=call.timing,
     )
-    return json_answer(ValidationResult(result=result))
+    return ValidationResult(result=result)
 
 
-@wallet.get(
-    "",
-    response_model=WalletInformation,
-    responses=fails_with(400, 404),
-    summary="Get wallet information",
-)
-async def wallet_information(request: Request, path: PathQuery = None) -> Response:
+async def wallet_information(call: Call, path: str | None) -> WalletInformation:
     """The user's keys with their blockchain addresses; 404 while there is no key.
 
     With a `path`, the child key there of the user's secp256k1 key, with its addresses and `xpub`;
     404 while there is none on this curve.
     """
-    call = this_call(request)
     child = None if path is None else parse_path(path)
-    return json_answer(await call.wallet.wallet_info(call.caller, child))
+    return await call.wallet.wallet_info(call.caller, child)
 
 
-@wallet.get(
-    "/key",
-    response_model=RegisteredKeys,
-    responses=fails_with(),
-    summary="Get registered keys",
-)
-async def registered_keys(request: Request) -> Response:
+async def registered_keys(call: Call) -> RegisteredKeys:
     """The user's keys as the gateway has registered them; an empty list if there are none."""
-    call = this_call(request)
-    return json_answer(await call.wallet.keys(call.caller))
+    return await call.wallet.keys(call.caller)
 
 
-@wallet.get(
-    "/user",
-    response_model=UserInformation,
-    responses=fails_with(404),
-    summary="Get user information",
-)
-async def user_information(request: Request) -> Response:
+async def user_information(call: Call) -> UserInformation:
     """The user that the access token was issued for."""
-    call = this_call(request)
-    return json_answer(await call.wallet.user(call.caller))
+    return await call.wallet.user(call.caller)
 
 
-@wallet.get(
-    "/token",
-    response_model=KeyToken,
-    responses=fails_with(400, 404),
-    summary="Issue MPC token",
-)
-async def key_token(
-    key_id: Annotated[
-        str, Query(alias="id", pattern=KEY_ID_PATTERN, description="The key's `key_id`.")
-    ],
-    request: Request,
-) -> Response:
+async def key_token(call: Call, key_id: str) -> KeyToken:
     """A token for calls to the MPC nodes about one key."""
-    call = this_call(request)
-    return json_answer(await call.wallet.key_token(call.caller, key_id))
+    return await call.wallet.key_token(call.caller, key_id)
+
+
+PATH: Final = Parameter("query", "path", PathQuery, "path")
+KEY_ID: Final = Parameter("query", "id", KeyIdQuery, "key_id", required=True)
+IDEMPOTENCY_KEY: Final = Parameter("header", idempotency.HEADER, IdempotencyKey, "idempotency_key")
+
+PUBLIC: Final = (Operation("GET", "/", health, Health, "Health check"),)
+WALLET: Final = (
+    ProtectedOperation(
+        *("POST", "/v3/wallet/generate", generate, KeyShareRecord, "Generate key share"),
+        body=NewKeyRequest,
+        parameter=IDEMPOTENCY_KEY,
+        failures=fails_with(409, 429, *WITH_BODY, makes_key=True),
+    ),
+    ProtectedOperation(
+        *("POST", "/v3/wallet/recover", recover, KeyShareRecord, "Recover key share"),
+        body=NewKeyRequest,
+        parameter=IDEMPOTENCY_KEY,
+        failures=fails_with(404, 409, 429, *WITH_BODY, makes_key=True),
+    ),
+    ProtectedOperation(
+        *("POST", "/v3/wallet/sign", sign, Signature, "Sign"),
+        body=SignRequest,
+        failures=fails_with(404, 429, *WITH_BODY),
+    ),
+    ProtectedOperation(
+        *("POST", "/v3/wallet/presign", presign, Presignatures, "Make presignatures"),
+        body=PresignRequest,
+        failures=fails_with(404, 429, *WITH_BODY),
+    ),
+    ProtectedOperation(
+        *("POST", "/v3/wallet/publickey", public_key, PublicKey, "Get public key"),
+        body=PublicKeyRequest,
+        failures=fails_with(404, 429, *WITH_BODY),
+    ),
+    ProtectedOperation(
+        *("POST", "/v3/wallet/validate/password", validate_password, ValidationResult),
+        "Validate password",
+        body=ValidatePasswordRequest,
+        failures=fails_with(429, *WITH_BODY),
+    ),
+    ProtectedOperation(
+        *("POST", "/v3/wallet/validate/share", validate_share, ValidationResult),
+        "Validate key share",
+        body=ValidateShareRequest,
+        failures=fails_with(429, *WITH_BODY),
+    ),
+    ProtectedOperation(
+        *("GET", "/v3/wallet", wallet_information, WalletInformation, "Get wallet information"),
+        parameter=PATH,
+        failures=fails_with(400, 404),
+    ),
+    ProtectedOperation(
+        *("GET", "/v3/wallet/key", registered_keys, RegisteredKeys, "Get registered keys"),
+        failures=fails_with(),
+    ),
+    ProtectedOperation(
+        *("GET", "/v3/wallet/user", user_information, UserInformation, "Get user information"),
+        failures=fails_with(404),
+    ),
+    ProtectedOperation(
+        *("GET", "/v3/wallet/token", key_token, KeyToken, "Issue MPC token"),
+        parameter=KEY_ID,
+        failures=fails_with(400, 404),
+    ),
+)
+"""All operations of the interface, in the document's order."""

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
+from mpcsim.resource_limits import memory_limit, usable_cores
 from mpcsim.service.web import meter
 from node.errors import CallerGone, PasswordsBusy
 
@@ -34,10 +35,22 @@ NICE: Final = 10
 higher one would hold up everybody."""
 
 
+COMPUTATION_BYTES: Final = 64 << 20
+"""Memory of a computation, with the cost of new vaults."""
+OTHER_BYTES: Final = 128 << 20
+"""Memory of a process without its computations, and some to spare."""
+
+
 def default_concurrency(workers: int = 1) -> int:
-    """Computations at a time, for each of so many processes: a core stays for signing, where there
-    are two or more."""
-    return max(1, ((os.cpu_count() or 1) - 1) // workers)
+    """Return the number of computations at a time, for each of so many processes, at least 1.
+
+    A core stays for signing, where there are two or more, and a limit of memory is kept
+    (``mpcsim.resource_limits``).
+    """
+    places = (usable_cores() - 1) // workers
+    if (memory := memory_limit()) is not None:
+        places = min(places, (memory // workers - OTHER_BYTES) // COMPUTATION_BYTES)
+    return max(1, places)
 
 
 class QueueFull(Exception):

@@ -98,6 +98,13 @@ class Settings:
     workers: int = setting(
         1, "WORKERS", whole_number(1, 64, "a number of processes"), "Processes that share the port."
     )
+    password_threads: int | None = setting(
+        None,
+        "PASSWORD_THREADS",
+        ValueKind[int | None](whole_number(1, 256).parse, "a number of threads, 1 to 256"),
+        "Passwords that a process checks at a time, each with a core and 64 MiB. Unset: as many as "
+        "its limits of CPU and memory allow (cgroup v2), but for a core that stays for signing.",
+    )
     log_level: str = setting(
         "INFO",
         "LOG_LEVEL",
@@ -113,13 +120,9 @@ class Settings:
         "Identities of the MPC nodes; no others are worked with. Without it those that the gateway "
         "first shows are taken, and logged in this form: the gateway is believed once.",
     )
-    early_requests: bool = setting(
-        True,
-        "EARLY_REQUESTS",
-        on_off(),
-        "Whether the first message of a signature travels with the request that opens the vault, "
-        "which saves a round trip; off shows what that is worth.",
-    )
+    early_requests: bool = True
+    """Whether the first message of a signature travels with the request that opens the vault, which
+    saves a round trip. No variable: off is for comparisons alone."""
     separate_messages: bool = setting(
         False,
         "SEPARATE_MESSAGES",

@@ -7,17 +7,17 @@ Argon2id, there are at once.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
+from mpcsim.resource_limits import usable_cores
 from mpcsim.service.web import meter
 from node.process.argon2_queue import Argon2Queue
 
 T = TypeVar("T")
 
-THREADS: Final = (os.cpu_count() or 1) + 1
+THREADS: Final = usable_cores() + 1
 """Number of threads: one more than can run at a time, since some wait for the interpreter lock."""
 CLOSING_S: Final = 5.0
 """Seconds that background tasks may take when the node stops."""

@@ -14,6 +14,7 @@ from typing import Final
 from mpcsim.crypto.rng import Rng
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.errors import key_suspended
+from mpcsim.service.process.backoff import retry_pauses
 from mpcsim.service.rpc import suspension_notices
 from mpcsim.service.rpc.wire import AbortedSession, Suspend
 from node.checks import OpenedShare, cannot_begin
@@ -99,8 +100,8 @@ class Suspensions:
     async def _report_until_noted(self, body: Suspend, opened: OpenedShare, once: bool) -> bool:
         """Ask until the gateway has taken note, or will not. That it knows no such key is no
         answer: its registry may have been put back."""
-        key_id, delay = body.occasion.key_id, FIRST_RETRY_S
-        while True:
+        key_id = body.occasion.key_id
+        for pause_s in retry_pauses(FIRST_RETRY_S, LAST_RETRY_S):
             last = once or self._closing.is_set()
             try:
                 await self._gateway.suspend(body, opened)
@@ -111,9 +112,9 @@ class Suspensions:
                     logger.error(text, key_id.hex(), error.message)
                     return False
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(delay):
+                    async with asyncio.timeout(pause_s):
                         await self._closing.wait()
-                delay = min(2 * delay, LAST_RETRY_S)
-                continue
-            self._refused.pop(key_id, None)
-            return True
+            else:
+                break
+        self._refused.pop(key_id, None)
+        return True

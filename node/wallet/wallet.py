@@ -119,7 +119,9 @@ class Wallet:
             max(cost.memory_kib, INTERACTIVE.memory_kib),
         )
         settings = settings or Settings()
-        self._workers = workers or Workers(Argon2Queue(default_concurrency(settings.workers)))
+        self._workers = workers or Workers(
+            Argon2Queue(settings.password_threads or default_concurrency(settings.workers))
+        )
         self._whole = settings.vault_policy == "signer"
         self._k = settings.ot_extension_k
         apart = settings.separate_messages

@@ -73,17 +73,17 @@ def _copy(source: Path, at: Path) -> None:
 
 def _reference() -> Iterator[tuple[str, str]]:
     """Its pages: file names and texts."""
-    from mpcsim.cli import parser
+    from mpcsim.cli import program
     from mpcsim.service.gateway.api import app
-    from mpcsim.service.gateway.api.openapi import BODIES, openapi_document
+    from mpcsim.service.gateway.api.openapi import BODIES, describe_gateway
     from node.api import docs, routes
 
     for name in reference.packages():
         yield f"{name}.rst", reference.package_page(name)
-    yield "command-line.md", reference.command_line_page(parser())
-    node = docs.openapi_document([*routes.public.routes, *routes.wallet.routes])
+    yield "command-line.md", reference.command_line_page(program())
+    node = docs.describe_node([*routes.PUBLIC, *routes.WALLET])
     yield "rest-api.md", reference.interface_page(node)
-    gateway = openapi_document(app.TITLE, BODIES.keys() - {"suspend"})
+    gateway = describe_gateway(app.TITLE, BODIES.keys() - {"suspend"})
     yield "gateway-api.md", reference.interface_page(gateway)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
@@ -10,6 +9,8 @@ from inspect import getdoc
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
+
+import click
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("mpcsim", "node")
@@ -75,20 +76,21 @@ def _handed_on(package: ModuleType) -> Iterator[str]:
 # ---------------------------------------------------------------------- the command line
 
 
-def command_line_page(parser: argparse.ArgumentParser) -> str:
+def command_line_page(program: click.Group) -> str:
     """What ``--help`` prints, of the program and of each command."""
     parts = ["# The command line"]
-    for command in _commands(parser):
-        parts += [f"## `{command.prog}`", f"```text\n{command.format_help().rstrip()}\n```"]
+    for context in _commands(click.Context(program, info_name=program.name)):
+        help_text = context.command.get_help(context).rstrip()
+        parts += [f"## `{context.command_path}`", f"```text\n{help_text}\n```"]
     return "\n\n".join(parts) + "\n"
 
 
-def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                yield from _commands(below)
+def _commands(context: click.Context) -> Iterator[click.Context]:
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            command = context.command.get_command(context, name)
+            yield from _commands(click.Context(command, context, info_name=name))
 
 
 # ---------------------------------------------------------------------- interfaces over HTTP

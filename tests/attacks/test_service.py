@@ -1,8 +1,8 @@
 """The compromise matrix: every row of the table, every attack that is known, as documented."""
 
-import argparse
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -151,7 +151,7 @@ def test_the_document_has_the_table_that_the_command_prints():
 
 def test_files_and_status(tmp_path, capsys):
     data, table = tmp_path / "matrix.json", tmp_path / "matrix.md"
-    options = argparse.Namespace(json=data, markdown=table)
+    options = SimpleNamespace(json=data, markdown=table)
     few = [entry for entry in ENTRIES if entry.id in ("second key", "two of three")]
     assert report.perform(options, few) == 1
     out = capsys.readouterr().out.splitlines()

@@ -31,6 +31,7 @@ def test_bench_writes_its_figures(tmp_path, capsys):
     file = tmp_path / "bench.json"
     assert main(["bench", "--only", "protocols", "--runs", "1", "--json", str(file)]) == 0
     figures = json.loads(file.read_text())
+    assert figures.pop("about")["runs"] == 1
     assert figures.keys() >= PROMISED | TARGETS.keys()
     assert all(isinstance(value, int | float) for value in figures.values())
     # Not timings: these follow from the protocols.

@@ -1,24 +1,26 @@
 """The ``mpcsim`` command, and the system it starts."""
 
-import argparse
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import click
 import httpx
 import pytest
 
-from mpcsim.cli import main, parser
+from mpcsim.cli import main, ports, program
+from mpcsim.cli.command import Options
 from mpcsim.cli.network import scenario
 from mpcsim.cli.service import gateway as gateway_command
 from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
 from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, ROLES
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.supervisor import (
     HOST,
@@ -31,6 +33,7 @@ from mpcsim.service.operations.supervisor import (
 )
 from mpcsim.service.process.http_limits import listen
 from mpcsim.service.rpc.tokens import TokenVerifier
+from mpcsim.version import __version__
 from tests.helpers.processes import PORTS
 from tests.node.harness import PLACES
 from tests.node.harness import running as in_process
@@ -45,13 +48,15 @@ SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
 
 
 def test_serve_passes_on_every_option_of_the_gateway():
-    parser = argparse.ArgumentParser()
-    gateway_command.add_options(parser)
-    chosen = parser.parse_args(["--host=::1", *CHOSEN])
-    default = parser.parse_args([])
+    options = gateway_command.gateway_options()
+
+    def parsed(words: list[str]) -> Options:
+        context = click.Command("gateway", params=options, add_help_option=False)
+        return Options(**context.make_context("gateway", words).params)
+
+    chosen, default = parsed(["--host=::1", *CHOSEN]), parsed([])
     assert all(vars(chosen)[name] != value for name, value in vars(default).items())
-    passed_on = parser.parse_args(["--host=::1", *gateway_command.given(chosen)])
-    assert passed_on == chosen
+    assert parsed(["--host=::1", *gateway_command.given(chosen)]) == chosen
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     [
         *("bench --runs 0", "bench --json /no/such/dir/x", "bench --only nothing"),
         *("calibrate /no/such/dir/x", "calibrate --minutes 0", "calibrate --operations sing"),
-        *("demo --network seoul,loss=much", "demo --signer client", "", "nonsense"),
+        *("demo --network seoul,loss=much", "demo --signer client", "nonsense"),
         *(f"serve --network {name}" for name in ("atlantis", "seoul,weather=fine")),
         *(f"serve --token-lifetime {text}" for text in ("0", "inf", "soon")),
         *("serve --log-format xml", "serve --queue -1", "serve --making-limit -1"),
@@ -86,11 +91,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     ],
 )
 def test_bad_arguments_are_refused_before_anything_runs(arguments, capsys):
-    try:
-        status = main(arguments.split())
-    except SystemExit as stopped:  # argparse's own
-        status = stopped.code
-    assert status == 2
+    assert main(arguments.split()) == 2
     out, err = capsys.readouterr()
     assert "error:" in err
     assert not out
@@ -173,7 +174,7 @@ def test_credentials_that_give_no_token(served, tmp_path, monkeypatch, capsys, t
 def test_windows_is_refused_in_one_sentence(command):
     """Before anything is imported that is not there."""
     windows = "sys.platform = 'win32'; sys.modules |= {'fcntl': None, 'uvloop': None}"
-    program = [sys.executable, "-c", f"import sys; {windows}; {command}; sys.exit(main())"]
+    program = [sys.executable, "-c", f"import click, sys; {windows}; {command}; sys.exit(main())"]
     ended = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode in (1, 2)
     assert re.fullmatch(r"(mpcsim: error|node): [^\n]*Linux and macOS[^\n]*\n", ended.stderr)
@@ -203,13 +204,16 @@ def test_a_port_that_is_none(command, variable, value, said, monkeypatch, capsys
 
 
 def test_serve_says_which_ports_are_taken(monkeypatch, capsys, tmp_path):
-    with listen(HOST, 0) as one, listen(HOST, 0) as other:
+    names = ("GATEWAY_PORT", "APP_PORT", "METRICS_PORT", "--control")
+    with ExitStack() as open_sockets:
         for variable in PORTS:
             monkeypatch.setenv(variable, str(free_port()))
-        ports = {"GATEWAY_PORT": one.getsockname()[1], "APP_PORT": other.getsockname()[1]}
+        sockets = [open_sockets.enter_context(listen(HOST, 0)) for _ in names]
+        ports = {name: each.getsockname()[1] for name, each in zip(names, sockets, strict=True)}
         for variable, port in ports.items():
             monkeypatch.setenv(variable, str(port))
-        assert main(["serve", "--data", str(tmp_path)]) == 2
+        control = f"--control={ports['--control']}"
+        assert main(["serve", "--metrics", control, "--data", str(tmp_path)]) == 2
     err = capsys.readouterr().err
     for variable, port in ports.items():
         assert f"port {port}: Address already in use; {variable}=... picks" in err
@@ -255,18 +259,62 @@ def test_the_demo_signs_with_whom_it_is_told_to():
 
 
 def test_every_option_of_every_command_says_what_it_does() -> None:
-    found = [("mpcsim", parser())]
-    for name, each in found:
-        for action in each._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                found += [(f"{name} {word}", more) for word, more in action.choices.items()]
-            else:
-                assert action.help or not action.option_strings, f"{name}: {action.dest}"
+    found = [click.Context(program(), info_name="mpcsim")]
+    for context in found:
+        if isinstance(group := context.command, click.Group):
+            found += [
+                click.Context(group.get_command(context, name), context, info_name=name)
+                for name in group.list_commands(context)
+            ]
+        assert context.command.help, context.command_path
+        for each in context.command.params:
+            assert isinstance(each, click.Argument) or each.help, f"{context.command_path} {each}"
+    assert len(found) > 40
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ("", 2, "Try first:"),
+        ("--version", 0, __version__),
+        ("smi", 2, "mpcsim: error: No such command 'smi'. Did you mean 'sim'?"),
+        ("trace x --json --mermaid", 2, "trace: error: one of them at a time: --json, --mermaid"),
+        ("network fti x", 2, "mpcsim network: error: No such command 'fti'. Did you mean 'fit'?"),
+        ("rotate seal-key operator", 2, "rotate seal-key: error: only if the old key is lost"),
+        ("calibrate a b", 2, "calibrate: error: one FILE is written, not a, b"),
+    ],
+)
+def test_what_is_said_of_commands(words, status, said, capsys) -> None:
+    assert main(words.split()) == status
+    assert said in "".join(capsys.readouterr())
+
+
+def test_the_help_and_completions_import_no_command() -> None:
+    code = (
+        "import os, sys; from mpcsim.cli import main; main(['--help']); "
+        "os.environ |= {'_MPCSIM_COMPLETE': 'bash_complete', 'COMP_CWORD': '1', "
+        "'COMP_WORDS': 'mpcsim c'}; main([]); "
+        "sys.exit(any(m.startswith(('numpy', 'mpcsim.service')) for m in sys.modules))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.endswith(
+        "plain,credentials\nplain,compare\nplain,capacity\nplain,control\nplain,calibrate\n"
+    )
+
+
+def test_the_ports_are_those_that_the_help_says(monkeypatch):
+    for name in ("GATEWAY", "OPERATOR", "INSTITUTION"):
+        monkeypatch.delenv(f"{name}_PORT", raising=False)
+    assert f"Port to listen on. Default: {ports.gateway_port()}." in gateway_command.VARIABLES
+    for party, name in ROLES.items():
+        if party != CLIENT:
+            said = f"{name.upper()}_PORT ({ports.mpc_node_port(party)})"
+            assert said in " ".join(gateway_command.VARIABLES.split())
 
 
 def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):
     monkeypatch.delenv("METRICS_PORT", raising=False)
-    asked, unasked = (argparse.Namespace(metrics=metrics) for metrics in (True, False))
+    asked, unasked = (Options(metrics=metrics) for metrics in (True, False))
     assert serve_command._metrics_ports(unasked) == {}
     names = ["node", "gateway", "operator", "institution"]
     assert serve_command._metrics_ports(asked) == dict(zip(names, range(9100, 9104), strict=True))

@@ -1,6 +1,7 @@
 """``mpcsim events``: the logs of two MPC nodes that have made and recovered keys."""
 
 import asyncio
+import json
 import sqlite3
 from contextlib import closing
 
@@ -55,6 +56,8 @@ def test_a_log_tells_who_had_what_done_and_how_it_went(capsys, folder, role):
     assert [line.split()[2] for line in lines] == ["begun", "made", "begun", "recovered", "retired"]
     assert all(" ed25519" in line and " user " in line for line in lines)
     assert [" session " in line for line in lines] == [True] * 4 + [False]
+    data = [json.loads(line) for line in told(capsys, store_file(folder, role), "--json")[1]]
+    assert [each["event"] for each in data] == [line.split()[2] for line in lines]
     old = lines[1].partition("key ")[2][:64]
     new = lines[3].partition("key ")[2][:64]
     assert f"key {old} session" in lines[2], "what is recovered"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from mpcsim.cli.service.jupyterlab.contents import Contents
+from mpcsim.cli.service.jupyterlab.copies import refresh_copies
 from tests.helpers.notebooks import notebooks
 
 
@@ -54,3 +55,30 @@ def test_folders_and_other_files(tmp_path):
     assert [each["name"] for each in asyncio.run(contents.get(""))["content"]] == ["x.txt"]
     shutil.copy(notebooks()[0], tmp_path / "x.ipynb")
     assert asyncio.run(contents.get("x.ipynb", content=False))["content"] is None
+
+
+def test_a_copy_follows_its_original_until_its_reader_changes_it(tmp_path):
+    originals, copies = tmp_path / "notebooks", tmp_path / "copies"
+    (originals / "guides").mkdir(parents=True)
+    names = ["a.ipynb", "b.ipynb", "guides/c.md"]
+
+    def write(folder, text):
+        for name in names:
+            (folder / name).write_text(f"{name} {text}")
+
+    def texts():
+        return [(copies / name).read_text() for name in names]
+
+    write(originals, "first")
+    (originals / "conf.py").touch()
+    assert refresh_copies(originals, copies) == []
+    assert {path.suffix for path in copies.rglob("*.*")} == {".ipynb", ".md", ".json"}
+    (copies / "a.ipynb").write_text("mine")
+    for _ in range(2):
+        assert (refresh_copies(originals, copies), texts()[0]) == ([], "mine")
+    write(originals, "second")
+    assert refresh_copies(originals, copies) == ["a.ipynb"]
+    assert texts() == ["mine", "b.ipynb second", "guides/c.md second"]
+    (copies / "a.ipynb").unlink()
+    assert refresh_copies(originals, copies) == []
+    assert texts()[0] == "a.ipynb second"

@@ -1,7 +1,6 @@
 """Users take turns at Argon2id: whatever one asks for delays another by one computation."""
 
 import asyncio
-import os
 import threading
 from contextlib import asynccontextmanager
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from mpcsim.ids import OPERATOR
 from node.errors import CallerGone, PasswordsBusy
+from node.process import argon2_queue
 from node.process.argon2_queue import Argon2Queue, FairScheduler, QueueFull, default_concurrency
 from tests.helpers.gateway import Clock
 from tests.helpers.tiers import examples
@@ -71,10 +71,20 @@ def test_nobody_is_passed_over(steps):
         assert turns.users == len({user for user, _ in waiting})
 
 
-def test_a_core_stays_for_signing(monkeypatch):
-    for cores, workers, expected in ((1, 1, 1), (2, 1, 1), (4, 1, 3), (8, 3, 2), (4, 8, 1)):
-        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
-        assert default_concurrency(workers) == expected
+@pytest.mark.parametrize(
+    ("cores", "memory_mib", "workers", "expected"),
+    [
+        *((1, None, 1, 1), (2, None, 1, 1), (4, None, 1, 3), (8, None, 3, 2), (4, None, 8, 1)),
+        *((32, 320, 1, 3), (32, 319, 1, 2), (32, 100, 1, 1), (32, 640, 2, 3), (3, 1024, 1, 2)),
+    ],
+)
+def test_a_core_stays_for_signing_and_memory_is_enough(
+    cores, memory_mib, workers, expected, monkeypatch
+):
+    monkeypatch.setattr(argon2_queue, "usable_cores", lambda: cores)
+    memory = None if memory_mib is None else memory_mib << 20
+    monkeypatch.setattr(argon2_queue, "memory_limit", lambda: memory)
+    assert default_concurrency(workers) == expected
 
 
 # ---------------------------------------------------------------------- the queue in the node

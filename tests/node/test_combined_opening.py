@@ -1,5 +1,6 @@
 """The first message of a signature travels with the request that opens the vault."""
 
+import asyncio
 import os
 from dataclasses import replace
 
@@ -53,8 +54,19 @@ async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(cur
     await house.sign(record, HASH)
 
     lost = losing(Reply(503, b'{"error": "lost", "party": %d}' % OPERATOR))
-    house.transport.hook = on("sign", lost)
+    told = asyncio.Event()
+
+    async def held(name, go_on):
+        await told.wait()
+        return await go_on()
+
+    sign, exchange = on("sign", lost), on("exchange", held)
+    house.transport.hook = lambda name, go_on: sign(name, lambda: exchange(name, go_on))
+    # Who was not answered does not wait until the others have heard that it is over.
     await failing(Upstream, house.sign(record, HASH))
+    assert house.wallet._workers._tasks
+    told.set()
+    await settled(house)
     await house.sign(record, HASH, signer="institution")
     assert [body.signer for body in asked] == [OPERATOR, OPERATOR, OPERATOR, INSTITUTION]
     for distinct in ("session_id", "first"):

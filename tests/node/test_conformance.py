@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import mpcsim
-from node.app import create_app
-from tests.node.harness import PASSWORD, SETTINGS, answer
+from node.api import routes
+from tests.node.harness import PASSWORD, answer
 from tests.node.wallets import check_signature
 
 CURVES = ("secp256k1", "ed25519")
@@ -172,11 +172,7 @@ def request_to(found, api, path, **other):
     return api.post(path, {name: known[name] for name in BODIES[path]})
 
 
-NOT_FOUND = [
-    path
-    for path, operations in create_app(SETTINGS).openapi()["paths"].items()
-    if any("404" in operation["responses"] for operation in operations.values())
-]
+NOT_FOUND = [operation.path for operation in routes.WALLET if 404 in operation.failures]
 
 
 @pytest.mark.parametrize("path", NOT_FOUND)

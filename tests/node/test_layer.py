@@ -19,7 +19,7 @@ from node.api.auth import MOST_WAITING, Authenticator
 from node.api.protected import MAX_BODY_BYTES
 from node.app import create_app
 from node.errors import Unauthorized, Unreachable
-from node.models import EXAMPLE_KEY_ID
+from node.models import EXAMPLE_KEY_ID, KeyShareRecord
 from node.process.settings import Settings
 from tests.node.double import BODIES, NEW, GatewayDouble, WalletDouble, doubled
 from tests.node.harness import FAST_PLACES, PLACES, SETTINGS, Api, running
@@ -238,10 +238,12 @@ def test_signer(layer):
         assert layer.wallet.signed[-1]["signer"] == signer
 
 
-def test_further_fields_are_ignored(layer):
+def test_whole_records_are_taken_and_unknown_fields_refused(layer):
     for path, body in BODIES.items():
-        further = {**body, "public_key": 7, "Message": [], "x": {"y": None}}
-        assert layer.user().post(path, further).status_code in (200, 409)
+        whole = {**dict.fromkeys(KeyShareRecord.model_fields), **body}
+        assert layer.user().post(path, whole).status_code in (200, 409)
+        refused = layer.user().post(path, {**whole, "signers\n" + 99 * "x": 1})
+        assert error_of(refused, 400) == r"Unknown field: signers\n" + 56 * "x"
 
 
 QUERIED = [

@@ -54,13 +54,13 @@ def another_process():
 def held(house, party):
     """How many parts and allowances an MPC node keeps."""
     node = house.gateway.links[party].node
-    return node._presignatures.shares._pool._size, node._presignatures.usage_tokens._pool._size
+    return node._presignatures.shares._size, node._presignatures.usage_tokens._size
 
 
 def consume_nothing(house, party):
     """Have an MPC node sign with a presignature as often as it is asked."""
     parts = house.gateway.links[party].node._presignatures.shares
-    parts.take = lambda key_id, name: replace(parts._pool._of[key_id][name], use=Use())
+    parts.take = lambda key_id, name: replace(parts._of[key_id][name], use=Use())
 
 
 def altered(text, **changes):

@@ -1,8 +1,12 @@
 """Settings come from the environment, with defaults, and a bad one is named."""
 
+import re
+
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.service.process.http_limits import ConnectionLimits
+from mpcsim.service.process.settings import _declared_settings
 from node.process.settings import Settings, SettingsError
 
 
@@ -23,6 +27,7 @@ def test_everything_set():
             "GATEWAY_TIMEOUT_S": "2.5",
             "WORKERS": "3",
             "METRICS_PORT": "",
+            "PASSWORD_THREADS": "256",
             "LOG_LEVEL": "debug",
             "LOG_FORMAT": "Json",
             "MPC_NODE_KEYS": f"operator={64 * '1'},institution={64 * 'a'}",
@@ -36,6 +41,7 @@ def test_everything_set():
         build_type="release",
         gateway_timeout_s=2.5,
         workers=3,
+        password_threads=256,
         log_level="DEBUG",
         log_format="json",
         mpc_node_keys={OPERATOR: b"\x11" * 32, INSTITUTION: b"\xaa" * 32},
@@ -55,14 +61,15 @@ def test_empty_is_unset():
 
 AT = "gateway.example"
 IMPOSSIBLE = {
-    "APP_PORT": ["http", "0", "65536"],
+    "APP_PORT": ["http"],
     "WAAS_API_URL": [
         *(AT, f"ftp://{AT}", "http://", f"http://key:secret@{AT}", f"http://{AT}?x=y"),
         f"http://{AT}:99999",
     ],
-    "GATEWAY_TIMEOUT_S": ["0", "nan", "601"],
-    "WORKERS": ["0", "many"],
-    "METRICS_PORT": ["0", "prometheus"],
+    "GATEWAY_TIMEOUT_S": ["nan"],
+    "WORKERS": ["many"],
+    "METRICS_PORT": ["prometheus"],
+    "PASSWORD_THREADS": ["all"],
     "OT_EXTENSION_K": ["0", "3", "k"],
     "LOG_LEVEL": ["loud"],
     "LOG_FORMAT": ["xml"],
@@ -78,3 +85,32 @@ def test_impossible_values(name, value):
         Settings.from_environment({name: value})
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+VARIABLES = {
+    about.variable: (default, about.kind.wanted)
+    for cls in (Settings, ConnectionLimits)
+    for _, default, about in _declared_settings(cls)
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_what_the_help_says_of_a_variable_can_be_fed_back(name):
+    """Its default, both ends of a range, and nothing beyond them; every choice of a list."""
+    default, wanted = VARIABLES[name]
+    if default is not None:
+        text = ("off", "on")[default] if isinstance(default, bool) else str(default)
+        assert Settings.from_environment({name: text}) == Settings()
+    choices = " or " in wanted or wanted.startswith("one of ")
+    taken = re.split(", | or ", wanted.removeprefix("one of ")) if choices else []
+    refused = []
+    if numbers := re.search(r"(\d+) to (\d+)|above (\d+), up to (\d+)", wanted):
+        low, high, above, most = numbers.groups()
+        taken = [low, high] if low else [most]
+        refused = [int(low) - 1, int(high) + 1] if low else [above, f"{most}.001"]
+    for value in taken:
+        Settings.from_environment({name: value})
+    for value in refused:
+        with pytest.raises(SettingsError, match=f"^{name} must be "):
+            Settings.from_environment({name: str(value)})
+    assert taken or name in ("WAAS_API_URL", "APP_HOST", "BUILD_TYPE", "MPC_NODE_KEYS")

@@ -90,6 +90,11 @@ def test_notebook_1_and_the_explorer_in_it(workbench):
         assert kinds
         assert not [kind for kind in kinds if kind in ("error", "stream stderr")]
 
+        page.run("return window.jupyterapp.commands.execute('docmanager:save')")
+        first = "01_start_here.ipynb"
+        assert (folder / "my_notebooks" / first).read_bytes() != (FOLDER / first).read_bytes()
+        assert (folder / "notebooks" / first).read_bytes() == (FOLDER / first).read_bytes()
+
         page.run("document.querySelector('.mx').scrollIntoView()")
         page.step_to(7)
         page.alter("3>1 Respond", "R_i")

@@ -5,6 +5,7 @@ import asyncio
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -24,11 +25,12 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.operations import GatewayOptions, open_gateway, open_mpc_node
 from mpcsim.service.operations.data_folder import prepare
 from mpcsim.service.operations.doctor import Doctor
-from mpcsim.service.operations.supervisor import DATA_FOLDER
+from mpcsim.service.operations.supervisor import DATA_FOLDER, free_port
 from mpcsim.sim.network.files import latencies
 from mpcsim.testing import plugin
 from tests.helpers.gateway import Client
 from tests.helpers.looked_at import looked_at
+from tests.helpers.processes import serve
 from tests.helpers.public_names import private_in
 from tests.helpers.repo import ROOT
 from tests.node.harness import PLACES, running
@@ -216,6 +218,96 @@ def test_links_and_files_are_there(path: Path) -> None:
             assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
     for name in re.findall(r"`((?:mpcsim|tests|node)/[\w./]+)`", text):
         assert (ROOT / name).exists(), name
+
+
+# ---------------------------------------------------------------------- shells
+
+SHELL_PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDES]
+IN_A_CLEAN_COPY = "tests/repo/test_walkthrough.py runs it in a clean copy of the project"
+NOT_RUN_HERE = {
+    ("README", "make up"): IN_A_CLEAN_COPY,
+    ("README", "TOKEN="): IN_A_CLEAN_COPY,
+    ("start", "make up"): IN_A_CLEAN_COPY,
+    ("start", "TOKEN="): IN_A_CLEAN_COPY,
+    ("start", "wallet "): IN_A_CLEAN_COPY,
+    ("running", "make serve"): "it begins with an installation; the options are parsed below",
+    ("CONTRIBUTING", "make install"): IN_A_CLEAN_COPY,
+    (
+        "CONTRIBUTING",
+        "make check",
+    ): "the tests themselves; the targets are looked for below",
+    ("smart_account", "mpcsim faucet"): "needs the chain that the page's first request starts",
+    ("metrics", "mpcsim serve"): "a server with an option that is parsed below",
+}
+"""Shell blocks by page and beginning, and why they do not run beside a service."""
+FRESH = """
+import subprocess
+
+def fresh(name):
+    said = subprocess.run(["mpcsim", "token", name], stdout=subprocess.PIPE, check=True, text=True)
+    return said.stdout.strip()
+"""
+"""What implementation.md expects a reader to have: a function that issues tokens."""
+
+
+def shell_blocks() -> Iterator[tuple[str, str]]:
+    """Page and text of each, with those last that switch faults on."""
+    found = [
+        (path.stem, b.text) for path in SHELL_PAGES for b in blocks(path) if b.language == "sh"
+    ]
+    yield from sorted(found, key=lambda each: each[0] == "control")
+
+
+def why_not_run(page: str, text: str) -> str | None:
+    reasons = [
+        why for (at, start), why in NOT_RUN_HERE.items() if at == page and text.startswith(start)
+    ]
+    return reasons[0] if reasons else None
+
+
+def test_shell_blocks_that_are_not_run_name_what_there_is() -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    left_out = [(page, text) for page, text in shell_blocks() if why_not_run(page, text)]
+    assert len(left_out) == len(NOT_RUN_HERE)
+    for _, text in left_out:
+        assert set(re.findall(r"^make (\w+)", text, re.MULTILINE)) <= targets
+        for options in re.findall(r"(?:SERVE_ARGS=|^mpcsim serve )(\S+)", text, re.MULTILINE):
+            assert main(["serve", *shlex.split(options)], {"serve": lambda _: 0}) == 0
+
+
+@pytest.mark.soak
+def test_shell_blocks_run(tmp_path: Path) -> None:
+    """Beside a service that the page tells readers to start."""
+    control = str(free_port())
+    (tmp_path / "our_tests").mkdir()
+    (tmp_path / "our_tests" / "tokens.py").write_text(FRESH)
+    here = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    options = ("--data", str(tmp_path / DATA_FOLDER), "--control", control)
+    with serve(tmp_path, *options) as (_, _, ports):
+        own = {"PATH": here, "PYTHONPATH": f"{ROOT}:.", "PYTEST_ADDOPTS": "--wallet-examples=1"}
+        for page, text in shell_blocks():
+            if why_not_run(page, text):
+                continue
+            text = text.replace("mpcsim serve --control\n", "")
+            for default, port in (("9091", ports["APP_PORT"]), ("9094", control)):
+                text = text.replace(f":{default}", f":{port}")
+            done = subprocess.run(
+                [
+                    "bash",
+                    "-eu",
+                    "-o",
+                    "pipefail",
+                    "-c",
+                    text.replace("mpcsim serve --control\n", ""),
+                ],
+                cwd=tmp_path,
+                env={**os.environ, **ports, **own},
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            assert done.returncode == 0, (page, text, done.stdout, done.stderr)
 
 
 # ---------------------------------------------------------------------- what is not Python

@@ -17,6 +17,7 @@ from mpcsim.protocols.dkg.messages import MultiplicationOffer
 from mpcsim.protocols.engine import Done, Send
 from mpcsim.protocols.engine.envelope import ABORT_KIND
 from mpcsim.protocols.local_run import LocalRun
+from mpcsim.testing.protocols import somebody_is_named
 from mpcsim.testing.runs.fields import Alteration, Malformation, alterations, malformations
 from tests.helpers import sessions
 from tests.helpers.adversary import Adversary, Tampered, alter_kind
@@ -120,6 +121,7 @@ def one_run(
     run = sessions.run_with(s, adversary)
     outcomes = sessions.judge(s, run, {cheater})
     assert reached, "the message was never sent"
+    somebody_is_named(outcomes, {cheater}, s.scenario.unnamed)
     if isinstance(change, Malformation):
         aborts = [o for o in outcomes.values() if isinstance(o, Aborted)]
         assert any(

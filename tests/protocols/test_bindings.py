@@ -436,7 +436,7 @@ USES = [
     ),
     of_fields(
         Tag.TESTIMONY,
-        statements.ReconciliationStatement(2, BOOT[0], "u", "a", None, None, (), (), 0),
+        statements.ReconciliationStatement(2, BOOT[0], "u", "a", None, None, (), 0),
         "digest",
         party=3,
         nonce=BOOT[1],
@@ -444,7 +444,7 @@ USES = [
         curve_name="b",
         restored=1,
         **each(HELD, "active", "voted"),
-        **each((A,), "suspended", "aborted"),
+        suspended=(A,),
     ),
     uses(Tag.PUBLIC_SHARES, shares_hash, "record"),
     uses(

@@ -276,7 +276,24 @@ def test_the_check_catches(tmp_path, name, source):
     assert len(check(tmp_path)) == 1
 
 
-def test_runs_of_protocols_load_no_web_server():
-    code = "import mpcsim.testing.protocols, sys; print(*{'starlette', 'uvicorn'} & {*sys.modules})"
+def loaded_by(modules: str) -> set[str]:
+    """The names of all modules that are there when some have been imported."""
+    code = f"import {modules}, sys; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == ""
+    return {*found.stdout.split()}
+
+
+def test_runs_of_protocols_load_no_web_server():
+    assert not loaded_by("mpcsim.testing.protocols") & {"starlette", "uvicorn"}
+
+
+def test_a_node_that_starts_loads_what_it_is_made_of():
+    """Its size and its start are those of these rooms; numpy comes with the first secp256k1 key,
+    FastAPI with the API's description."""
+    loaded = loaded_by("node.__main__, node.serving, node.app")
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("mpcsim.")}
+    inside = {name.split(".")[2] for name in loaded if name.startswith("mpcsim.service.")}
+    below = {"errors", "ids", "link_transport", "platforms", "resource_limits", "strict_json"}
+    assert rooms == {*below, "crypto", "protocols", "service", "version"}
+    assert inside == {"error_codes", "errors", "precis", "process", "rpc", "vault", "web"}
+    assert not loaded & {"numpy", "matplotlib", "numba", "httpx", "fastapi", "prometheus_client"}

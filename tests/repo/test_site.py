@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from mpcsim.service.gateway.api.openapi import BODIES, openapi_document
+from mpcsim.service.gateway.api.openapi import BODIES, describe_gateway
 from tests.helpers.repo import ROOT
 
 SITE = ROOT / "notebooks" / "site"
@@ -78,7 +78,7 @@ def test_every_command_and_endpoint_has_its_place(sources):
     commands = (sources / "reference" / "command-line.md").read_text()
     assert "## `mpcsim serve`" in commands
     assert "## `mpcsim network fit`" in commands
-    document = openapi_document("", BODIES)
+    document = describe_gateway("", BODIES)
     page = (sources / "reference" / "gateway-api.md").read_text()
     for path, operations in document["paths"].items():
         for method in operations:

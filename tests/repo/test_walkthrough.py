@@ -1,4 +1,4 @@
-"""``make up`` in a clean copy of the project, and the guide "Start"'s curl lines, word for word."""
+"""``make up`` in a clean copy of the project, and the curl lines of README and "Start"."""
 
 import hashlib
 import json
@@ -23,10 +23,10 @@ STARTING_S = 800
 """An environment is installed first."""
 
 
-def shell_blocks() -> list[str]:
-    return re.findall(
-        r"```sh\n(.*?)```", (ROOT / "notebooks/guides/start.md").read_text(), re.DOTALL
-    )
+def shell_block(document: str, start: str) -> str:
+    found = re.findall(r"```sh\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+    (block,) = (block for block in found if block.startswith(start))
+    return str(block)
 
 
 def copy_of_the_project(target: Path) -> None:
@@ -41,7 +41,8 @@ def copy_of_the_project(target: Path) -> None:
 def test_make_up_and_the_walk_through(tmp_path):
     project = tmp_path / "project"
     copy_of_the_project(project)
-    (walk,) = (block for block in shell_blocks() if "mpcsim token" in block)
+    walk, child = (shell_block("notebooks/guides/start.md", at) for at in ("TOKEN=", "wallet "))
+    first_call = shell_block("README.md", "TOKEN=")
     ports = {name: str(free_port()) for name in PORTS}
     environment = {**os.environ, **ports, "PYTHON": sys.executable}
     for name in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONOPTIMIZE"):
@@ -69,6 +70,11 @@ def test_make_up_and_the_walk_through(tmp_path):
 
                 before = {file: file.stat().st_mtime_ns for file in everything_but_data(project)}
                 shares = [walk_through(walk, project, environment, tmp_path) for _ in range(2)]
+                in_a_shell(walk + child, project, environment)
+                said = in_a_shell(
+                    first_call.replace(":9091", f":{ports['APP_PORT']}"), project, environment
+                )
+                assert json.loads(said)["curve"] == "secp256k1"
                 assert shares[0]["public_key"] != shares[1]["public_key"]
                 after = {file: file.stat().st_mtime_ns for file in everything_but_data(project)}
                 assert after == before
@@ -96,7 +102,7 @@ def test_make_up_and_the_walk_through(tmp_path):
 
 def everything_but_data(project: Path) -> list[Path]:
     """The files of the project, without what belongs to the running system."""
-    theirs = {".venv", ".mpcsim", "__pycache__", ".ipynb_checkpoints"}
+    theirs = {".venv", ".mpcsim", "my_notebooks", "__pycache__", ".ipynb_checkpoints"}
     return [
         file
         for file in project.rglob("*")

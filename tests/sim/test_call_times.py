@@ -68,7 +68,7 @@ def test_what_it_shows() -> None:
     assert (found.p50.percent, found.p95.percent, found.p99.percent) == (50, 95, 99)
     html = found._repr_html_()
     for text in (str(found), html):
-        for part in ("400 calls in a row over star", "scope rest", "95% confidence", "p99"):
+        for part in ("400 calls in a row over star", "scope rest", "95 % interval", "p99"):
             assert part in text
         assert "3 further calls failed and left no time (0.74% of all, percentiles are" in text
     assert html.count("<table") == html.count("</table>") == 1

@@ -189,7 +189,7 @@ def test_a_sweep_as_a_heat_map() -> None:
             assert found[r, c][0] == f"{medians[network, institution]:,.1f}"
     darkest = max(found, key=lambda at: found[at][1])
     assert float(found[darkest][0]) == pytest.approx(medians.max(), abs=0.05)
-    assert "elapsed_ms, median: network down, institution across" in written(figure)
+    assert "median elapsed (ms): network down, institution across" in written(figure)
 
 
 def test_cells_without_a_number_are_left_out_and_magnitudes_are_told_apart() -> None:

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import click
 import pytest
 
-from mpcsim.cli import main, parser
+from mpcsim.cli import main, program
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.experiments import experiments
@@ -355,7 +356,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
             "figure": "fit.png",
         },
     ),
-    "network show": (["network", "show", FILE], {"file": ELSEWHERE}),
+    "network show": (["network", "show", FILE], {"file": ELSEWHERE, "json": None}),
 }
 
 
@@ -398,11 +399,13 @@ def test_commands(
 
 
 def options_of(command: str) -> set[str]:
-    found = parser()
+    found: click.Command = program()
     for word in command.split():
-        [choices] = [a.choices for a in found._actions if isinstance(a.choices, dict)]
-        found = choices[word]
-    return {action.dest for action in found._actions} - {"help"}
+        assert isinstance(found, click.Group)
+        chosen = found.get_command(click.Context(found), word)
+        assert chosen is not None
+        found = chosen
+    return {str(parameter.name) for parameter in found.params}
 
 
 def arguments(of: Callable[..., Any]) -> list[str]:

@@ -280,11 +280,15 @@ def test_a_last_line_of_rubbish_is_tolerated(journal: Path, expected) -> None:
 
 def test_a_damaged_line_in_the_middle_is_not(journal: Path) -> None:
     here(GRID, product_point, repeats=2, resume=journal)
-    lines = journal.read_text().splitlines()
-    lines[3] = lines[3][:-5]
-    journal.write_text("\n".join(lines) + "\n")
-    with pytest.raises(UsageError, match="line 4: not a finished point"):
-        here(GRID, product_point, repeats=2, resume=journal)
+    before, line, after = (
+        journal.read_text().splitlines()[:3],
+        *journal.read_text().splitlines()[3:5],
+    )
+    nothing = json.dumps(json.loads(line) | {"results": []})
+    for damaged in (line[:-5], "{}", "[]", nothing):
+        journal.write_text("\n".join([*before, damaged, after, ""]))
+        with pytest.raises(UsageError, match="line 4: not a finished point"):
+            here(GRID, product_point, repeats=2, resume=journal)
 
 
 @pytest.mark.parametrize("kept", [0, 5, 30])

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.helpers.repo import ROOT
-from tests.soak.areas import AREAS, CHROMIUM, NAMESPACES, Area
+from tests.soak.areas import AREAS, CHROMIUM, ENGINE, NAMESPACES, Area
 from tests.soak.record import Ran, Record
 
 FOLDER = ROOT / "build" / "soak"
@@ -138,7 +138,19 @@ def missing(need: str) -> str:
         )
         if tried is None or tried.returncode:
             return "network namespaces are not permitted here, so tests on real TCP are skipped"
+    if need == ENGINE and container_engine() is None:
+        return "no container engine works here (docker, podman), so no image was built"
     return ""
+
+
+def container_engine() -> str | None:
+    """Return the container engine that works here, of those that ``make images`` tries."""
+    for name in (os.environ.get("ENGINE") or "docker podman").split():
+        if shutil.which(name):
+            tried = subprocess.run([name, "info"], capture_output=True, check=False)
+            if tried.returncode == 0:
+                return name
+    return None
 
 
 def run_area(name: str, area: Area, until: float, seed: int, jobs: str) -> Outcome:
@@ -166,7 +178,8 @@ def _command(area: Area, record: Path, until: float, seed: int, jobs: str) -> li
         return [*python, *area.command, "--seed", str(seed), *minutes]
     return [
         *python, "pytest", *(path for path in area.paths if (ROOT / path).exists()),
-        "-q", "-n", jobs, "-m", "soak or hypothesis", "-p", "tests.soak.plugin",
+        "-q", "-n", "0" if area.alone else jobs, "-m", "soak or hypothesis",
+        "-p", "tests.soak.plugin",
         f"--hypothesis-seed={seed}", f"--soak-record={record}", f"--soak-until={until}",
         f"--soak-outside={json.dumps(area.outside)}",
     ]  # fmt: skip

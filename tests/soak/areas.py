@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 CHROMIUM = "chromium"
 NAMESPACES = "network namespaces"
+ENGINE = "container engine"
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class Area:
     """The changes after which to run it."""
     needs: str = ""
     """A part of the machine without which its tests are skipped."""
+    alone: bool = False
+    """Its tests share what one of them sets up: they run in one process."""
     outside: tuple[str, ...] = ()
     """Files in `paths` that are another area's."""
 
@@ -68,5 +71,11 @@ AREAS: dict[str, Area] = {
         after="explorer, test kit, documents",
     ),
     "browser": Area(BROWSER, after="widgets: explorer, what-if panel", needs=CHROMIUM),
+    "containers": Area(
+        ("tests/containers",),
+        after="Dockerfile, compose.yml, an image's lock",
+        needs=ENGINE,
+        alone=True,
+    ),
     "mutation": Area(command=("tests.mutation",), after="a check, or tests that were cut or moved"),
 }

@@ -61,10 +61,10 @@ def test_planted_mistakes(mistake):
     found = found_in(service, HUNT, SEEDS.get(mistake, 0))
     assert type(found) is broken.Broken
     failure = found.failure
-    assert len(failure.roots) <= most, str(found)
+    assert len(failure.steps) <= most, str(found)
     again = taken_again(failure.snippet, service)
     assert type(again) is broken.Broken
-    assert again.failure.roots == failure.roots
+    assert again.failure.steps == failure.steps
     if service is faulty.LogsShares:
         # The suite's own watch over the logs has seen it, too, and nothing beside it.
         leaks = secrecy.LEDGER.leaks()
@@ -84,7 +84,7 @@ def test_planted_mistakes(mistake):
 def test_mistakes_that_only_ecdsa_has(service, broken):
     found = found_in(service, HUNT_ON_SECP256K1, 0)
     assert type(found) is broken.Broken
-    assert len(found.failure.roots) <= 3, str(found)
+    assert len(found.failure.steps) <= 3, str(found)
     again = taken_again(found.failure.snippet, service)
     assert type(again) is broken.Broken
 

@@ -57,7 +57,7 @@ def test_a_broken_one_is_told_and_shrunk():
     with OwnNode() as target, pytest.raises(own.no_share_signs_twice.Broken) as again:
         snippet = caught.value.failure.snippet
         exec(snippet.replace("target = OwnNode()", ""), {"target": target})
-    assert again.value.failure.roots == caught.value.failure.roots
+    assert again.value.failure.steps == caught.value.failure.steps
 
 
 def test_one_that_holds_is_asked_after_every_step():
@@ -125,7 +125,7 @@ def test_a_broken_one_of_a_protocol_is_told_and_shrunk():
         hunt()
     lines = str(caught.value).splitlines()
     assert lines[0] == "Either every honest party has its result, or none has."
-    _, cheated, last = caught.value.failure.roots
+    _, cheated, last = caught.value.failure.steps
     assert "withheld its" in cheated, lines
     assert last == ""
     assert "    from tests.testing.own_invariants import all_or_none" in lines

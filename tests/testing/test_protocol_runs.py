@@ -1,19 +1,25 @@
 """Runs of protocols under anything that can be drawn: ours hold, planted mistakes are found."""
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from mpcsim.crypto import Message
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.protocols.engine import Done, Waiting
+from mpcsim.protocols.local_run import LocalRun
+from mpcsim.sim import Simulation
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.adversary import Adversary
 from mpcsim.sim.run.faults import Crash, drop, partition
-from mpcsim.testing import BrokenInvariant, protocols
+from mpcsim.testing import BrokenInvariant, invariant, protocols
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.runs import protocol_checks as checks
-from mpcsim.testing.runs.deviation import Deviation, changes
+from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation, changes
 from mpcsim.testing.runs.protocol_run import (
     Order,
     Replay,
@@ -202,6 +208,67 @@ def test_an_exception_over_a_network():
         run_over_network(scenario, Network.mesh((1, 2), 5.0))
 
 
+@dataclass(frozen=True)
+class Mute(AbstractDeviation):
+    """A party that says nothing, as somebody else would write it."""
+
+    party: int
+    silences = True
+
+    def adversary(self, party, on_deviation):
+        def drop_all(kind: str, to: int, message: Message) -> None:
+            on_deviation(f"party {self.party} kept its {kind} from party {to}")
+
+        return Adversary(party, drop_all)
+
+
+def test_a_snippet_is_run_as_it_is_pasted():
+    """Over a network, with a deviation and an invariant of one's own; and one that was not there
+    is told."""
+    scenario = frost_signing(2, 3, (1, 2, 3))
+    network = Network.mesh(scenario.members, 5.0)
+    lost = (drop("SignatureShare", sender=3, receiver=1),)
+    with pytest.raises(all_or_none.Broken) as caught:
+        run_over_network(scenario, network, faults=lost, invariants=[all_or_none])
+    with pytest.raises(all_or_none.Broken) as again:
+        exec(caught.value.failure.snippet, {})
+    assert str(again.value) == str(caught.value)
+
+    run = run_protocol(scenario, deviation=Mute(2))
+    assert "party 2 kept its Commitments from party 3" in run.sentences
+    names: dict[str, Any] = {}
+    exec(run.snippet, names)
+    assert f"from {__name__} import Mute" in run.snippet
+    with pytest.raises(UsageError, match="party 4 takes no part"):
+        run_protocol(scenario, deviation=Mute(4))
+
+
+def test_an_order_is_told_by_who_overtook_whom():
+    told = run_protocol(frost_signing(2, 3, (1, 2, 3)), order=Order((-1,))).sentences
+    assert told[1] == "at party 2, Commitments from party 3 overtook Commitments from party 1"
+    assert len(told) == 7
+    assert told[-1].endswith("more messages overtook others")
+
+
+def test_the_abort_that_came_first_is_told_first():
+    """Party 3 hears the spoilt message first; party 1 hears of that, or of the message, later."""
+    scenario = frost_signing(2, 3, (1, 2, 3))
+    spoilt = Deviation(2, "SignatureShare", ".share + 1")
+    for network in (None, Network.mesh(scenario.members, 5.0)):
+        play = partial(run_over_network, network=network) if network else run_protocol
+        last = {} if network else {"order": Order((-1,))}
+        with pytest.raises(all_finish.Broken) as caught:
+            play(scenario, deviation=spoilt, invariants=[all_finish], **last)
+        first = next(step for step in caught.value.failure.steps if "aborted" in step)
+        assert first.startswith("party 1" if network else "party 3")
+
+
+@invariant
+def all_finish(run: protocols.ProtocolRun) -> str | None:
+    """Everybody finishes, whoever cheats."""
+    return None if all(isinstance(o, Done) for o in run.outcomes.values()) else "not all did"
+
+
 def test_orders_and_replays_shrink_to_nothing():
     assert str(Order()) == "messages arrived in the order [0]"
     assert len(record_session(frost_signing(2, 3, (1, 2)))) == 4
@@ -217,6 +284,10 @@ NAMELESS: dict[str, tuple[dict[str, Any], str]] = {
     "its message": ({"deviation": Deviation(1, "Commit", "withheld")}, "unknown message 'Commit'"),
     "change": ({"deviation": Deviation(1, "Commitments", "witheld")}, "mean withheld"),
     "receiver": ({"deviation": Deviation(1, "Commitments", "withheld", 1)}, "nothing to party 1"),
+    "one fault": ({"faults": drop("Commitments")}, "expected several, not one MessageFault"),
+    "no fault": ({"faults": ("drop",)}, "faults: 'drop' is none"),
+    "no order": ({"order": [1, 0]}, "order: expected Order, not list"),
+    "no scenario": ({"scenario": "frost"}, "scenario: expected Scenario, not str"),
 }
 
 
@@ -224,7 +295,7 @@ NAMELESS: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_names_nothing_is_refused(how: dict[str, Any], told: str) -> None:
     """A typo would make a test that tests nothing."""
     with pytest.raises(UsageError, match=told):
-        run_protocol(frost_signing(2, 3, (1, 2)), **how)
+        run_protocol(**{"scenario": frost_signing(2, 3, (1, 2)), **how})
 
 
 def test_what_never_took_place_is_told() -> None:
@@ -242,6 +313,27 @@ def test_what_never_took_place_is_told() -> None:
     assert stopped.idle == ["the cheater never came to deviate"]
 
 
-def test_an_order_has_numbers() -> None:
-    with pytest.raises(UsageError, match="an order has no numbers"):
-        Order(())
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda: Order(()), "an order has no numbers"),
+        (lambda: Order(("a",)), "order: expected int, not str"),  # type: ignore[arg-type]
+        (lambda: Replay(0), "replay message is 0: counted from 1"),
+        (lambda: LocalRun([1, 2]), "parties: 1 is none"),  # type: ignore[list-item]
+        (lambda: LocalRun([frost_signing(2, 3, (1, 2)).party(1)] * 2), "two of them are party 1"),
+        (lambda: Simulation("seoul"), "expected Network, not str"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_are_checked_where_they_are_given(made: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        made()
+
+
+def test_lists_are_taken_and_copied() -> None:
+    numbers = [1, 0]
+    order = Order(numbers)  # type: ignore[arg-type]
+    numbers.clear()
+    assert order == Order((1, 0))
+    scenario = frost_signing(2, 3, [1, 2])  # type: ignore[arg-type]
+    assert scenario.members == (1, 2)
+    hash(scenario)

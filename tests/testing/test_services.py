@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import jwt
 import pytest
 from starlette.applications import Starlette
 
@@ -17,7 +18,9 @@ from mpcsim.testing.backend.asgi import LogLines
 from mpcsim.testing.backend.service import Answer, Request, ThreadedLoop, service_of
 from mpcsim.testing.backend.target import ShowsLogs
 from mpcsim.testing.profile import Profile, Progress
+from node.app import create_app
 from node.local import LocalService
+from node.process.settings import Settings
 from tests.helpers import secrecy
 from tests.helpers.processes import pytest_with_the_kit
 from tests.node.harness import running
@@ -205,11 +208,24 @@ def test_the_plugin(tmp_path, service):
         assert "api.generate('alice', 'ed25519')" in done.stdout
 
 
-def test_the_suite_without_a_target_fails(tmp_path):
+def test_the_suite_without_a_target_stops_at_once(tmp_path):
     done = pytest_with_the_kit(tmp_path, "--pyargs", "mpcsim.testing.suite")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "5 errors" in done.stdout.splitlines()[-1]
+    assert done.returncode == 4, done.stdout + done.stderr
     assert "nothing to test: give the service's address with --wallet-target" in done.stdout
+    assert len(done.stdout.splitlines()) < 12
+
+
+def test_a_service_that_lacks_a_setting_stops_the_run():
+    config: Any = SimpleNamespace(stash={})
+    with AsgiTarget(create_app(Settings()), lambda user: jwt.encode({}, "k" * 32)) as target:
+        with pytest.raises(pytest.exit.Exception, match="lacks a setting: WAAS_API_URL is not set"):
+            plugin.check_is_set_up(target, config)
+        plugin.check_is_set_up(target, config)  # once in a run
+    with (
+        HttpTarget("http://127.0.0.1:1", str) as target,
+        pytest.raises(pytest.exit.Exception, match="does not answer"),
+    ):
+        plugin.check_is_set_up(target, SimpleNamespace(stash={}))
 
 
 def test_a_seed_asks_the_same_again():
@@ -256,8 +272,9 @@ def test_the_options(tmp_path):
         "    assert wallet_seed == 3\n"
     )
     options = ("--wallet-profile=soak", "--wallet-seconds=7", "--wallet-seed=3")
-    address = ("--wallet-target=http://127.0.0.1:1", "--wallet-tokens=ours:token")
-    done = pytest_with_the_kit(tmp_path, *options, *address)
+    with running(Starlette(), "over a socket") as node:
+        address = (f"--wallet-target={node.client.base_url}", "--wallet-tokens=ours:token")
+        done = pytest_with_the_kit(tmp_path, *options, *address)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

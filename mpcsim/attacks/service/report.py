@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
-from mpcsim.attacks.report import check_writable, escape_markdown
+from mpcsim.attacks.report import check_writable, escape_markdown, write_now
 from mpcsim.attacks.service.builds import PRODUCT, Build
 from mpcsim.attacks.service.catalogue import ENTRIES, uncovered
 from mpcsim.attacks.service.findings import Finding
@@ -187,27 +186,36 @@ def _run(cell: Cell) -> dict[str, Any]:
 # ---------------------------------------------------------------------- the command
 
 
-def perform(options: argparse.Namespace, entries: Sequence[ServiceAttack] | None = None) -> int:
+def perform(
+    options: SimpleNamespace,
+    entries: Sequence[ServiceAttack] | None = None,
+    write: Callable[[str], None] = write_now,
+    progress: Callable[[float], None] = lambda part: None,
+) -> int:
     """Run all entries and print each run; return 0 if every one is as documented.
+
+    Args:
+        progress: is told which part of the runs is done, from 0 to 1.
 
     Raises:
         UsageError: a file to write is in no directory.
     """
     check_writable(options)
+    total = len(_runs(ENTRIES if entries is None else entries))
     cells: list[Cell] = []
     for cell in run(entries):
         if cell.as_it_is:
-            sys.stdout.write(f"{heading(cell.entry)}\n")
-        sys.stdout.write(f"{line(cell)}\n")
-        sys.stdout.flush()
+            write(f"{heading(cell.entry)}\n")
+        write(f"{line(cell)}\n")
         cells.append(cell)
+        progress(len(cells) / total)
     matrix = collect(cells)
     if options.json:
         options.json.write_text(json.dumps(as_json(matrix), indent=2) + "\n", encoding="utf-8")
     if options.markdown:
         options.markdown.write_text(as_markdown(matrix), encoding="utf-8")
-    sys.stdout.write(f"\n{table(matrix)}\n")
+    write(f"\n{table(matrix)}\n")
     if matrix.missing:
-        sys.stdout.write(f"Missing: {', '.join(matrix.missing)}\n")
-    sys.stdout.write(f"{matrix.summary()}\n")
+        write(f"Missing: {', '.join(matrix.missing)}\n")
+    write(f"{matrix.summary()}\n")
     return 0 if matrix.complete else 1

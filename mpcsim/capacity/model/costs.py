@@ -1,7 +1,32 @@
 """Service demands: distributions of the times of stages, by operation and message, as measured.
 
 ``mpcsim calibrate`` measures them and writes a file; one comes with the package. A file of another
-machine is scaled by four primitives (``speed.Speed``).
+machine is scaled by four primitives (``speed.Speed``). A file is a JSON object:
+
+    {
+      "format": "mpcsim costs 3",
+      "machine": {"curve_us": 22.5, ...},   the machine's primitives, as of Speed
+      "version": {"sign secp256k1": "..."}, digest of the messages of each operation
+      "turn_ms": {"gateway": 0.1, ...},     an iteration of the event loop itself, by part
+      "cold_ms": {"gateway": 0.2, ...},     more of it after a long pause, by part
+      "cooling_ms": 50.0,                   time constant of that
+      "hop_ms": 0.05,                       a message between two processes of a machine
+      "scheduling": {"together": 0.5, ...}, probabilities of the CPU scheduler (Scheduling)
+      "memory_mb": {"gateway": [90, 0.1]},  a process at rest, and more for each call in flight
+      "cpu_ms": {...},                      CPU time by operation, load and part: for the record
+      "stages": {
+        "sign secp256k1": {                 an operation
+          "MESSAGE": [                      what follows when this message arrives, in order:
+            ["loop", 0.4, [0.1, ..., 2.3], [0.0, ..., 1.0]]
+          ]
+        }
+      }
+    }
+
+A stage is its kind, the share of it that is curve arithmetic, quantiles of its duration in
+milliseconds, and their levels (without: equidistant ones). Kinds: ``loop`` occupies the event loop,
+``loop disk`` that and the disk, ``thread`` a worker thread, ``free thread`` one that holds no
+interpreter lock, ``thread disk`` one at the disk; ``later loop`` comes after the answer is sent.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from mpcsim.capacity.results import answers
+from mpcsim.capacity.results.collecting import Floats
 from mpcsim.capacity.results.record import RunRecord
 from mpcsim.errors import UsageError
 from mpcsim.sim import figures
@@ -53,7 +54,12 @@ def load_curves(found: Mapping[str, Loads], percents: Sequence[int] = PERCENTS) 
         if len(found) == 1:
             knees["most"] = curve.most_per_s
     return figures.curves(
-        lines, x="offered load (calls a second)", y="latency (ms)", along=knees, y_scale="log"
+        lines,
+        x="offered load (calls a second)",
+        y="latency (ms)",
+        title="Latency by offered load",
+        along=knees,
+        y_scale="log",
     )
 
 
@@ -64,24 +70,30 @@ def timeline(run: RunRecord, operation: str | None = None) -> Chart:
         operation: whose percentiles; by default of all together.
     """
     middle = (run.edges_s[:-1] + run.edges_s[1:]) / 2
-    lines = {
-        f"p{percent} (ms)": (middle, run.percentiles_over_time(percent, operation))
+    attempts = np.array([counts.attempts.sum(axis=0) for counts in run.collector.windows])
+    rates = attempts / np.diff(run.edges_s)[:, np.newaxis]
+    latencies = {
+        f"p{percent}": (middle, run.percentiles_over_time(percent, operation))
         for percent in PERCENTS
     }
-    lines["calls under way"] = (middle, run.gauges.in_flight[:, 0])
-    attempts = np.array([counts.attempts.sum(axis=0) for counts in run.collector.windows])
-    lengths = np.diff(run.edges_s)
-    lines["answered a second"] = (middle, attempts[:, 0] / lengths)
+    per_s = {"answered": (middle, rates[:, 0])}
     if attempts[:, 1:].any():
-        lines["refused, late or broken a second"] = (middle, attempts[:, 1:].sum(axis=1) / lengths)
-    shown = {name: (x[y > 0], y[y > 0]) for name, (x, y) in lines.items()}
-    return figures.curves(
-        {name: points for name, points in shown.items() if len(points[0])},
+        per_s["refused, late or broken"] = (middle, rates[:, 1:].sum(axis=1))
+    return figures.panels(
+        {
+            "latency (ms)": {name: _known(*points) for name, points in latencies.items()},
+            "calls a second": per_s,
+            "calls": {"in flight": (middle, run.gauges.in_flight[:, 0])},
+        },
         x="time (s)",
-        y="",
+        title=f"{operation or 'All calls'} over time: latency, throughput, calls in flight",
         shaded=answers.disturbances_s(run),
-        y_scale="log",
     )
+
+
+def _known(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Return the points where calls ended."""
+    return x[y > 0], y[y > 0]
 
 
 def utilisation(run: RunRecord) -> Chart:
@@ -99,7 +111,11 @@ def utilisation(run: RunRecord) -> Chart:
             for part in parts
         }
     )
-    return figures.heat_map(table, text=lambda part: f"{part:.0%}", title="utilisation")
+    return figures.heat_map(
+        table,
+        text=lambda part: f"{part:.0%}",
+        title="Utilisation of cores and event loops over time",
+    )
 
 
 def comparison(made_of: Mapping[str, Mapping[str, float]]) -> Chart:
@@ -115,5 +131,7 @@ def comparison(made_of: Mapping[str, Mapping[str, float]]) -> Chart:
         {
             name: {part: ms for part, ms in parts.items() if ms > longest / 500}
             for name, parts in made_of.items()
-        }
+        },
+        x="mean time (ms)",
+        title="Where the time of a call goes",
     )

@@ -8,9 +8,9 @@ from typing import Final
 from mpcsim.capacity.results import answers
 from mpcsim.capacity.results.record import Percentile, RunRecord
 from mpcsim.errors import UsageError
-from mpcsim.sim.rich_display import Table, document
+from mpcsim.sim import rich_display
+from mpcsim.sim.rich_display import PERCENTS, Table, document, interval_heads, interval_text
 
-PERCENTS: Final = (50, 95, 99)
 SLOWEST: Final = 0.01
 """Share of the calls whose times stand beside those of all."""
 SHOWN_MS: Final = 0.05
@@ -20,10 +20,7 @@ SHOWN_MS: Final = 0.05
 def text(run: RunRecord) -> str:
     """Return the page as text."""
     notes, tables = _contents(run)
-    lines = [_headline(run), *(f"  {note}" for note in notes)]
-    for table in tables:
-        lines += ["", table.text()]
-    return "\n".join(lines)
+    return rich_display.page(_headline(run), tables, notes=notes)
 
 
 def html(run: RunRecord) -> str:
@@ -81,16 +78,14 @@ def _percentiles(run: RunRecord) -> dict[str, list[Percentile]]:
 
 
 def _latencies(latencies: Mapping[str, list[Percentile]]) -> Table:
-    columns = ["latency, ms"]
-    for percent in PERCENTS:
-        columns += [f"p{percent}", "95 % interval"]
+    columns = ["latency, ms", *interval_heads(unit="")]
     rows = []
     for operation, found in latencies.items():
         cells = [operation]
         for each in found:
             cells += [
                 f"at least {each.ms:,.1f}" if each.at_least else f"{each.ms:,.1f}",
-                "-" if each.why_none else f"{each.low_ms:,.1f} to {each.high_ms:,.1f}",
+                "-" if each.why_none else interval_text(each.low_ms, each.high_ms, ",.1f"),
             ]
         rows.append([*cells, *["-"] * (len(columns) - len(cells))])
     return Table(columns, rows, frozenset(columns[1:]))
@@ -106,7 +101,7 @@ def _restrictions(operation: str, found: list[Percentile]) -> Iterator[str]:
     reasons: dict[str, list[str]] = {}
     for percent, each in zip(PERCENTS, found, strict=True):
         if each.why_none:
-            reasons.setdefault(each.why_none, []).append(f"p{percent}{each.length_hint}")
+            reasons.setdefault(each.why_none, []).append(f"p{percent:g}{each.length_hint}")
     for why, without in reasons.items():
         yield f"{operation}: no interval of {', '.join(without)}: {why}"
 

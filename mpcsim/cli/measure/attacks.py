@@ -1,51 +1,48 @@
-"""``mpcsim attacks``: the attack gallery as a matrix; of the protocols, or of the service.
-
-mpcsim attacks --only D1,O2
-mpcsim attacks --from my_attacks.py
-"""
+"""``mpcsim attacks``: the attack gallery as a matrix; of the protocols, or of the service."""
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-from typing import Any
+from typing import Final
 
+from mpcsim.cli.command import FILE, Command, Options, flag, option, repeatable
+from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
 
-
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "attacks", help="run every known attack against the product, and against it unprotected"
-    )
-    parser.add_argument(
-        "--service",
-        action="store_true",
-        help="corrupt the service's components instead: every row of the table of trust",
-    )
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="run these attacks only: D1, O2 or 'rogue key'; several with commas, or repeated",
-    )
-    parser.add_argument(
-        "--from",
-        action="append",
-        default=[],
-        type=Path,
-        dest="files",
-        metavar="FILE",
-        help="a Python file with attacks of your own (objects of mpcsim.attacks.model.Attack): "
-        "run those; with --only, those of them and of the gallery that it names",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the matrix as data")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write it as a table")
-    parser.set_defaults(run=run)
+EXAMPLES: Final = """\
+  mpcsim attacks --only D1,O2
+  mpcsim attacks --from my_attacks.py
+"""
 
 
-def run(options: argparse.Namespace) -> int:
+def command() -> Command:
+    return Command(
+        "attacks",
+        run,
+        [
+            flag(
+                "--service",
+                "corrupt the service's components instead: every row of the table of trust",
+            ),
+            repeatable(
+                "--only",
+                "run these attacks only: D1, O2 or 'rogue key'; several with commas, or repeated",
+                metavar="NAME",
+            ),
+            repeatable(
+                "--from files",
+                "a Python file with attacks of your own (objects of mpcsim.attacks.model.Attack): "
+                "run those; with --only, those of them and of the gallery that it names",
+                type=FILE,
+                metavar="FILE",
+            ),
+            option("--json", "write the matrix as data", type=FILE, metavar="FILE"),
+            option("--markdown", "write it as a table", type=FILE, metavar="FILE"),
+        ],
+        more=EXAMPLES,
+    )
+
+
+def run(options: Options) -> int:
     """Run the matrix; status 1 if a cell is missing or not as it must be."""
     # Research code is loaded by this command alone.
     if options.service:
@@ -53,7 +50,9 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError("--only and --from are for attacks on the protocols, not on --service")
         from mpcsim.attacks.service import perform as perform_service
 
-        return perform_service(options)
+        with ProgressBar("attacks on the service") as bar:
+            return perform_service(options, write=bar.write, progress=bar.update)
     from mpcsim.attacks import perform
 
-    return perform(options)
+    with ProgressBar("attacks") as bar:
+        return perform(options, bar.write, bar.update)

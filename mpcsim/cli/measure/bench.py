@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-from pathlib import Path
-from typing import Any
+import platform
+
+import click
 
 from mpcsim.bench import FULL_RUNS, SECTIONS, sections
+from mpcsim.cli.command import FILE, Command, Options, option, repeatable
+from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
+from mpcsim.version import __version__
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser("bench", help="measure protocols, simulator and service here")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures by name")
-    parser.add_argument(
-        "--runs", type=int, default=FULL_RUNS, help="runs behind a median (default %(default)s)"
+def command() -> Command:
+    return Command(
+        "bench",
+        run,
+        [
+            option(
+                "--json",
+                "write the figures by name, and about: what made them",
+                type=FILE,
+                metavar="FILE",
+            ),
+            option("--runs", "runs behind a median", type=int, default=FULL_RUNS),
+            repeatable(
+                "--only", "measure this section only (repeatable)", type=click.Choice(SECTIONS)
+            ),
+        ],
     )
-    parser.add_argument(
-        "--only", choices=SECTIONS, action="append", help="measure this section only (repeatable)"
-    )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Measure, and print each table when it is there."""
     if options.runs < 1:
         raise UsageError("--runs must be at least 1")
     if options.json and not options.json.parent.is_dir():
         raise UsageError(f"no such directory: {options.json.parent}")
     figures: dict[str, float] = {}
-    for text, found in sections(options.only or SECTIONS, options.runs):
-        sys.stdout.write(text + "\n\n")
-        sys.stdout.flush()
-        figures |= found
+    chosen = options.only or SECTIONS
+    with ProgressBar("bench") as bar:
+        for done, (text, found) in enumerate(sections(chosen, options.runs), 1):
+            bar.write(text + "\n\n")
+            bar.update(done / len(chosen))
+            figures |= found
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+        about = {
+            "version": __version__,
+            "python": platform.python_version(),
+            "runs": options.runs,
+            "sections": list(options.only or SECTIONS),
+        }
+        options.json.write_text(json.dumps({"about": about, **figures}, indent=2) + "\n")
     return 0

@@ -2,57 +2,60 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.capacity import OPERATIONS
 from mpcsim.capacity.calibration import MINUTES
+from mpcsim.cli.command import Command, Options, argument, option, repeatable
+from mpcsim.cli.progress import ProgressBar
+from mpcsim.cli.reference import COSTS, reference_option
 from mpcsim.errors import UsageError
 from mpcsim.sim import Table
 
 FILE: Final = "costs.json"
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "calibrate", help="measure what the service costs on this machine, for capacity questions"
+def command() -> Command:
+    return Command(
+        "calibrate",
+        run,
+        [
+            argument("words", "[FILE]", nargs=-1, needed=False, help=f"to write (default {FILE})"),
+            option(
+                "--minutes",
+                "about how long the loads take turns",
+                type=float,
+                default=MINUTES,
+                metavar="N",
+            ),
+            repeatable(
+                "--operations",
+                f"which to measure (default all: {', '.join(OPERATIONS)}); more may follow",
+                metavar="NAME [NAME ...]",
+            ),
+            reference_option("cost files", *COSTS),
+        ],
     )
-    parser.add_argument(
-        "file", nargs="?", default=FILE, metavar="FILE", help="to write (default %(default)s)"
-    )
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        default=MINUTES,
-        metavar="N",
-        help="about how long the loads take turns (default %(default)g)",
-    )
-    parser.add_argument(
-        "--operations",
-        nargs="+",
-        metavar="NAME",
-        default=list(OPERATIONS),
-        help=f"which to measure (default all: {', '.join(OPERATIONS)})",
-    )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Measure the costs, write the file, and print them."""
     # Here, because this one loads the node and all it takes.
     from mpcsim.capacity.calibration import calibrate
 
-    path = Path(options.file)
+    # Names may follow --operations without repeating it.
+    more = [word for word in options.words if word in OPERATIONS and options.operations]
+    files = [word for word in options.words if word not in more]
+    if len(files) > 1:
+        raise UsageError(f"one FILE is written, not {', '.join(files)}")
+    path = Path(*files or [FILE])
     if not path.absolute().parent.is_dir():
         raise UsageError(f"no such directory: {path.parent}")
-    line = _Line()
-    try:
-        costs = calibrate(options.operations, options.minutes, line.write)
-    finally:
-        line.clear()
+    names = [*options.operations, *more] or OPERATIONS
+    with ProgressBar("calibrate") as bar:
+        costs = calibrate(names, options.minutes, lambda what, done: bar.update(done, what))
     costs.save(path)
     sys.stdout.write(table(costs) + f"\n\nwritten: {path}\n")
     return 0
@@ -92,20 +95,3 @@ def table(costs: Any) -> str:
             f"{machine.argon2_ms:.0f} ms Argon2id, {machine.fsync_ms:.2f} ms fsync",
         ]
     )
-
-
-class _Line:
-    """Status line on a terminal; nothing where there is no terminal."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
-
-    def write(self, what: str, done: float) -> None:
-        if self._shown:
-            sys.stderr.write(f"\r\x1b[K{done:4.0%}  {what}")
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import click
+
 from mpcsim.capacity import Cheapest, Curve, Plan, Sensitivity
 from mpcsim.capacity.model import EXACTNESSES
+from mpcsim.cli.command import FILE, Command, Options, argument, flag, option, repeatable
 from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
 from mpcsim.cli.outputs import TABLES as TABLE_ENDINGS
+from mpcsim.cli.progress import ProgressBar
+from mpcsim.cli.reference import PLAN, reference_option
 from mpcsim.errors import UsageError, unknown
 from mpcsim.processes import Processes
 from mpcsim.sim import Table
 from mpcsim.sim.experiments import PointFailed
+from mpcsim.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,71 +74,61 @@ The status is 1 if more calls come than can be answered.
 """
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
+def command() -> Command:
+    return Command(
         "capacity",
-        help="the service under load: latencies, queues, what breaks first, and what would help",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=EPILOG,
+        run,
+        [
+            argument("config", "[CONFIG]", needed=False, help="a file (FILE.toml)"),
+            flag("--example", "print a CONFIG, and no more"),
+            flag("--dry-run", "show the deployment and the most it can do, and run nothing"),
+            *(
+                option(f"--{unit}", "length of the run", type=float, metavar="N")
+                for unit in ("hours", "minutes", "seconds")
+            ),
+            option("--seed", "of all that is random", type=int, metavar="N"),
+            option("--costs", "what mpcsim calibrate has measured", metavar="FILE"),
+            option(
+                "--exactness",
+                "recorded: the messages of recorded calls, for hours of load; real: the service "
+                "itself, for minutes",
+                type=click.Choice(EXACTNESSES),
+            ),
+            option("--deadline", "answers that come later are no use", type=float, metavar="MS"),
+            flag("--curve", "latency against offered load"),
+            flag("--sensitivity", "which input moves the p99 most"),
+            repeatable(
+                "--cheapest",
+                "values of a part's field, such as node_replicas=1,2,3: the cheapest configuration "
+                "that keeps --p99",
+                metavar="FIELD=VALUE,...",
+            ),
+            option("--p99", "what --cheapest has to keep", type=float, metavar="MS"),
+            repeatable(
+                "--figure",
+                "picture to write; its name says which: " + ", ".join(FIGURES),
+                type=FILE,
+                metavar="NAME.png",
+            ),
+            repeatable(
+                "--table",
+                "table to write; its name says which: " + ", ".join(TABLES),
+                type=FILE,
+                metavar="NAME.csv",
+            ),
+            option(
+                "--workers",
+                "processes for --curve (default: one for each core)",
+                type=int,
+                metavar="N",
+            ),
+            reference_option("CONFIG and files of calls", *PLAN),
+        ],
+        more=EPILOG,
     )
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a file (FILE.toml)")
-    parser.add_argument("--example", action="store_true", help="print a CONFIG, and no more")
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="show the deployment and the most it can do, and run nothing",
-    )
-    for unit in ("hours", "minutes", "seconds"):
-        parser.add_argument(f"--{unit}", type=float, metavar="N", help="length of the run")
-    parser.add_argument("--seed", type=int, metavar="N", help="of all that is random")
-    parser.add_argument("--costs", metavar="FILE", help="what mpcsim calibrate has measured")
-    parser.add_argument(
-        "--exactness",
-        choices=EXACTNESSES,
-        help="recorded: the messages of recorded calls, for hours of load; real: the service "
-        "itself, for minutes",
-    )
-    parser.add_argument(
-        "--deadline", type=float, metavar="MS", help="answers that come later are no use"
-    )
-    parser.add_argument("--curve", action="store_true", help="latency against offered load")
-    parser.add_argument("--sensitivity", action="store_true", help="which input moves the p99 most")
-    parser.add_argument(
-        "--cheapest",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE,...",
-        help="values of a part's field, such as node_replicas=1,2,3: the cheapest configuration "
-        "that keeps --p99",
-    )
-    parser.add_argument("--p99", type=float, metavar="MS", help="what --cheapest has to keep")
-    parser.add_argument(
-        "--figure",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="NAME.png",
-        help="picture to write; its name says which: " + ", ".join(FIGURES),
-    )
-    parser.add_argument(
-        "--table",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="NAME.csv",
-        help="table to write; its name says which: " + ", ".join(TABLES),
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="processes for --curve (default: one for each core)",
-    )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the plan; return 1 if more calls come than can be answered."""
     if options.example:
         sys.stdout.write(EXAMPLE)
@@ -145,7 +140,12 @@ def run(options: argparse.Namespace) -> int:
     )
 
     _check(options, plan)
-    about = f"mpcsim capacity, seed {plan.seed}"
+    about = {
+        "config": options.config,
+        "seed": plan.seed,
+        "costs": plan.costs or "measured.json",
+        "version": __version__,
+    }
     out = _Outputs(options.figure, options.table, about)
     out.draw("deployment", plan.deployment.plot)
     try:
@@ -153,8 +153,8 @@ def run(options: argparse.Namespace) -> int:
             asked = running.demand_of(plan.deployment, plan.workload, plan.costs)
             _print(str(plan.deployment), f"  {asked.at_most}: then the {asked.bottleneck} is full")
             return 0
-        with _bar() as progress:
-            found = plan.run(progress)
+        with ProgressBar("run") as bar:
+            found = plan.run(bar.update)
         _print(*_page(found, plan))
         out.of_run(found)
         _run_many(plan, options.workers, out)
@@ -186,28 +186,28 @@ def _run_many(plan: Plan, workers: int | None, out: _Outputs) -> None:
         out.draw("curve", curve.plot)
         out.write("curve", curve.table)
     if (how := plan.sensitivity) is not None:
-        with _bar() as progress:
+        with ProgressBar("run") as bar:
             moved = experiments.sensitivity(
                 deployment,
                 workload,
                 percent=how.percent,
                 change=how.change,
                 minutes=how.minutes,
-                progress=progress,
+                progress=bar.update,
                 **always,
             )
         _print("", f"What moves the p{how.percent:g}, with {how.change:.0%} less and more of it:")
         _print(_format_table(moved))
         out.write("sensitivity", moved)
     if (wanted := plan.cheapest) is not None:
-        with _bar() as progress:
+        with ProgressBar("run") as bar:
             best = experiments.cheapest(
                 deployment,
                 workload,
                 wanted.choices,
                 p99_ms=wanted.p99_ms,
                 minutes=wanted.minutes,
-                progress=progress,
+                progress=bar.update,
                 **always,
             )
         _print("", f"The cheapest with a p99 below {wanted.p99_ms:g} ms, tried last:")
@@ -218,7 +218,7 @@ def _run_many(plan: Plan, workers: int | None, out: _Outputs) -> None:
 # ---------------------------------------------------------------------- what is asked
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(options: Options) -> Plan:
     """Return the plan of the file, with the options in place of its entries."""
     if options.config is None:
         raise UsageError("CONFIG is missing: a file; --example prints one")
@@ -245,7 +245,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     return replace(plan, **given)
 
 
-def _cheapest(options: argparse.Namespace, known: Cheapest | None) -> Cheapest:
+def _cheapest(options: Options, known: Cheapest | None) -> Cheapest:
     choices = dict(map(_choice, options.cheapest)) or (known.choices if known else {})
     p99_ms = options.p99 if options.p99 is not None else (known.p99_ms if known else None)
     if p99_ms is None:
@@ -270,26 +270,26 @@ def _choice(text: str) -> tuple[str, tuple[int | float, ...]]:
 # ---------------------------------------------------------------------- what is written
 
 
-def _check(options: argparse.Namespace, plan: Plan) -> None:
+def _check(options: Options, plan: Plan) -> None:
     """Check the outputs before anything is run."""
     from mpcsim.capacity.experiments import with_parts
 
     for name, values in (plan.cheapest.choices if plan.cheapest else {}).items():
         for value in values:
             with_parts(plan.deployment, {name: value})
-    for option, paths, known in (
+    for name, paths, known in (
         ("--figure", options.figure, FIGURES),
         ("--table", options.table, TABLES),
     ):
         endings = PICTURES if known is FIGURES else TABLE_ENDINGS
         for path in paths:
-            check_ending(option, path, endings)
+            check_ending(name, path, endings)
             if path.stem not in known:
-                raise UsageError(f"{option}: {path}: {unknown(option[2:], path.stem, known)}")
+                raise UsageError(f"{name}: {path}: {unknown(name[2:], path.stem, known)}")
             if options.dry_run and path.stem != "deployment":
-                raise UsageError(f"{option}: {path}: --dry-run runs nothing that it could show")
+                raise UsageError(f"{name}: {path}: --dry-run runs nothing that it could show")
             if path.stem in TABLES[1:] and getattr(plan, path.stem) is None:
-                raise UsageError(f"{option}: {path}: nobody asks for it: --{path.stem}")
+                raise UsageError(f"{name}: {path}: nobody asks for it: --{path.stem}")
     if options.workers is not None and options.workers < 1:
         raise UsageError(f"--workers is {options.workers}: not a whole number from 1 on")
 
@@ -297,10 +297,12 @@ def _check(options: argparse.Namespace, plan: Plan) -> None:
 class _Outputs:
     """Output files that the options ask for."""
 
-    def __init__(self, figures: list[Path], tables: list[Path], about: str = "") -> None:
+    def __init__(
+        self, figures: Sequence[Path], tables: Sequence[Path], about: Mapping[str, object]
+    ) -> None:
         """
         Args:
-            about: what made them, for the metadata of pictures.
+            about: what made them, for the metadata of pictures and further columns of tables.
         """
         self.about = about
         self.figures = {path.stem: path for path in figures}
@@ -320,12 +322,15 @@ class _Outputs:
     def draw(self, name: str, make: Callable[[], Any]) -> None:
         """Write a picture, if it is asked for."""
         if (path := self.figures.get(name)) is not None:
-            self._written("--figure", path, lambda path: save_figure(make(), path, self.about))
+            about = ", ".join(f"{name} {value}" for name, value in self.about.items())
+            text = f"mpcsim capacity, {about}"
+            self._written("--figure", path, lambda path: save_figure(make(), path, text))
 
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a table, if it is asked for."""
         if (path := self.tables.get(name)) is not None:
-            self._written("--table", path, lambda path: table.to_csv(path, index=False))
+            made = table.assign(**self.about)
+            self._written("--table", path, lambda path: made.to_csv(path, index=False))
 
     def _written(self, option: str, path: Path, write: Callable[[Path], object]) -> None:
         try:
@@ -363,32 +368,7 @@ def _print(*lines: str) -> None:
     sys.stdout.flush()
 
 
-# ---------------------------------------------------------------------- how far, and where
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[float], None]]:
-    """Show a progress bar on standard error, if that is a terminal; it begins once something is
-    done, so that an error stands alone."""
-    try:
-        from tqdm import tqdm
-    except ModuleNotFoundError:
-        yield lambda part: None
-        return
-    bar = None
-
-    def progress(part: float) -> None:
-        nonlocal bar
-        if bar is None:
-            form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {remaining} to go"
-            bar = tqdm(desc="run", total=1.0, bar_format=form, disable=None, leave=False)
-        bar.update(part - bar.n)
-
-    try:
-        yield progress
-    finally:
-        if bar is not None:
-            bar.close()
+# ---------------------------------------------------------------------- where it is run
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from mpcsim.cli.token import add_data
+import click
+
+from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
+from mpcsim.cli.token import data_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.operations import PARTS, back_up, restore
@@ -34,27 +35,28 @@ _OTHER_TOO: Final = (
 )
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommands."""
-    for name, text, description, run in (
-        ("backup", "copy one service's store while it runs", _BACKUP, _back_up),
-        ("restore", "put a backup of one service's store back", _RESTORE, _restore),
-    ):
-        parser = subparsers.add_parser(
-            name,
-            help=text,
-            description=description,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        parser.add_argument("--part", choices=PARTS, required=True, help="whose store")
-        parser.add_argument("file", type=Path, metavar="FILE", help="the backup")
-        add_data(parser)
-        if run is _restore:
-            parser.add_argument("--other-restored-too", action="store_true", help=_OTHER_TOO)
-        parser.set_defaults(run=run)
+def command() -> Command:
+    return Command("backup", _back_up, _parameters(), about=_BACKUP)
 
 
-def _back_up(options: argparse.Namespace) -> int:
+def restoring() -> Command:
+    return Command(
+        "restore",
+        _restore,
+        [*_parameters(), flag("--other-restored-too", _OTHER_TOO)],
+        about=_RESTORE,
+    )
+
+
+def _parameters() -> list[click.Parameter]:
+    return [
+        option("--part", "whose store", type=click.Choice(PARTS), required=True),
+        argument("file", "FILE", type=FILE, help="the backup"),
+        data_option(),
+    ]
+
+
+def _back_up(options: Options) -> int:
     found = back_up(options.data, options.part, options.file, time.time)
     sys.stdout.write(
         f"{options.file}: the {found.role}'s store as of {found.taken}; keep it as secret as that\n"
@@ -62,7 +64,7 @@ def _back_up(options: argparse.Namespace) -> int:
     return 0
 
 
-def _restore(options: argparse.Namespace) -> int:
+def _restore(options: Options) -> int:
     if options.other_restored_too and options.part == REGISTRY:
         raise UsageError("--other-restored-too is for an MPC node's store")
     done = restore(

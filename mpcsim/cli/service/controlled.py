@@ -6,12 +6,12 @@ The same as a process that takes switches (``mpcsim.service.fault_injection``).
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from mpcsim import cli
+from mpcsim.cli.command import Options
 from mpcsim.cli.service import gateway, mpc_node
 from mpcsim.service.fault_injection import (
     FaultMiddleware,
@@ -26,7 +26,7 @@ from mpcsim.sim import Scenario, SimulatedNetwork
 def main(arguments: Sequence[str] | None, faults: ProcessFaults) -> int:
     """Serve with switches around; returns the exit status."""
 
-    def serve_gateway(options: argparse.Namespace) -> int:
+    def serve_gateway(options: Options) -> int:
         def opened(gateway: RunningGateway) -> None:
             _let_network_change(gateway, faults)
             gateway.app.add_middleware(
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None, faults: ProcessFaults) -> int:
 
         return gateway.run(options, now=faults.now, opened=opened)
 
-    def serve_mpc_node(options: argparse.Namespace) -> int:
+    def serve_mpc_node(options: Options) -> int:
         def opened(node: RunningMpcNode) -> None:
             node.app.add_middleware(FaultMiddleware, faults=faults)
 

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from typing import Any, Final
+from typing import Final
 
+import click
+
+from mpcsim.cli.command import Command, Options, option
 from mpcsim.cli.ports import gateway_port
-from mpcsim.cli.token import add_data, credentials
+from mpcsim.cli.token import credentials, data_option
 from mpcsim.service.operations import HOST
 
 FORMS: Final = ("text", "env")
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "credentials", help="print API key and secret of the gateway, and how to log in with curl"
+def command() -> Command:
+    return Command(
+        "credentials",
+        run,
+        [
+            option(
+                "--format",
+                "env: two assignments alone, for a shell's eval or an env file",
+                type=click.Choice(FORMS),
+                default=FORMS[0],
+            ),
+            option(
+                "--gateway",
+                "its address in the curl lines (default: this machine's)",
+                metavar="URL",
+            ),
+            data_option(),
+        ],
     )
-    parser.add_argument(
-        "--format",
-        choices=FORMS,
-        default=FORMS[0],
-        help="env: two assignments alone, for a shell's eval or an env file (default %(default)s)",
-    )
-    parser.add_argument(
-        "--gateway", metavar="URL", help="its address in the curl lines (default: this machine's)"
-    )
-    add_data(parser)
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the credentials."""
     found = credentials(options.data)
     lines = [f"WAAS_API_KEY={found.api_key}", f"WAAS_API_SECRET={found.api_secret}"]

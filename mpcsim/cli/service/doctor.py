@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
 from collections import Counter
 from typing import Any, Final
 
+import click
+
+from mpcsim.cli.command import Command, Options, flag, option, repeatable
 from mpcsim.cli.ports import mpc_node_address
-from mpcsim.cli.token import add_data
+from mpcsim.cli.token import data_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway import Finding, Problem, ProblemKind
@@ -21,47 +23,43 @@ KINDS: Final = ("fit", "stuck", "untold")
 """Kinds of keys in the totals; of ``untold`` keys a part that could not be reached knows more."""
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
+def command() -> Command:
+    return Command(
         "doctor",
-        help="say of every key whether registry and MPC nodes fit; repair the registry",
-        description="On the gateway's machine, beside a running gateway or without one: asks both "
-        "MPC nodes for signed statements of what they hold, and compares. Status 0: all fits; 1: "
+        run,
+        [
+            option("--user", "only this user's keys", metavar="NAME_OR_ID"),
+            flag(
+                "--repair",
+                "have the registry follow what both MPC nodes have signed and hold; nothing else "
+                "is written",
+            ),
+            repeatable(
+                "--name",
+                "with --repair: sign up a user whom the registry does not know any more; "
+                "repeatable",
+                type=_name,
+                metavar="USER_ID=NAME",
+            ),
+            flag("--json", "a JSON object a line: each key, then the totals"),
+            data_option(),
+        ],
+        about="On the gateway's machine, beside a running gateway or without one: asks both MPC "
+        "nodes for signed statements of what they hold, and compares. Status 0: all fits; 1: "
         "something is stuck, or could not be told; 2: it could not be done.",
-        epilog="environment variables: OPERATOR_URL, INSTITUTION_URL, OPERATOR_PORT and "
-        "INSTITUTION_PORT, as for mpcsim gateway",
+        more="Environment variables: OPERATOR_URL, INSTITUTION_URL, OPERATOR_PORT and "
+        "INSTITUTION_PORT,\nas for mpcsim gateway.",
     )
-    parser.add_argument("--user", metavar="NAME_OR_ID", help="only this user's keys")
-    parser.add_argument(
-        "--repair",
-        action="store_true",
-        help="have the registry follow what both MPC nodes have signed and hold; nothing else is "
-        "written",
-    )
-    parser.add_argument(
-        "--name",
-        action="append",
-        default=[],
-        type=_name,
-        metavar="USER_ID=NAME",
-        help="with --repair: sign up a user whom the registry does not know any more; repeatable",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="a JSON object a line: each key, then the totals"
-    )
-    add_data(parser)
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Examine all keys, and print the findings."""
     if options.name and not options.repair:
         raise UsageError("--name goes with --repair")
     return asyncio.run(_examine(options))
 
 
-async def _examine(options: argparse.Namespace) -> int:
+async def _examine(options: Options) -> int:
     addresses = {party: mpc_node_address(party) for party in MPC_NODES}
     totals: Counter[str] = Counter()
     users = set()
@@ -93,10 +91,10 @@ def _kind(finding: Finding) -> str:
 
 
 def _name(text: str) -> tuple[str, str]:
-    """Parse ``USER_ID=NAME`` for argparse."""
+    """Parse ``USER_ID=NAME``."""
     user_id, given, name = text.partition("=")
     if not (given and user_id and name):
-        raise argparse.ArgumentTypeError(f"{text!r} is not USER_ID=NAME")
+        raise click.BadParameter(f"{text!r} is not USER_ID=NAME")
     return user_id, name
 
 

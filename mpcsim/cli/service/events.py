@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict
 
+from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
 from mpcsim.service.mpc_node import Event, read_log, verify_logs
 from mpcsim.sim import counted
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "events", help="print an MPC node's log of key events, or verify it"
+def command() -> Command:
+    return Command(
+        "events",
+        run,
+        [
+            argument(
+                "store", "STORE", type=FILE, help="its database: DATA/operator/operator.sqlite"
+            ),
+            flag("--json", "a JSON object a line"),
+            flag("--verify", "say where the log was altered; status 1 if it was"),
+            option(
+                "--other",
+                "the other MPC node's, which shows what was rewritten or cut off (with --verify)",
+                type=FILE,
+                metavar="STORE",
+            ),
+        ],
     )
-    parser.add_argument(
-        "store", type=Path, metavar="STORE", help="its database: DATA/operator/operator.sqlite"
-    )
-    parser.add_argument(
-        "--verify", action="store_true", help="say where the log was altered; status 1 if it was"
-    )
-    parser.add_argument(
-        "--other",
-        type=Path,
-        metavar="STORE",
-        help="the other MPC node's, which shows what was rewritten or cut off (with --verify)",
-    )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print events, one a line; or what is wrong with them."""
     log = read_log(options.store)
     if not options.verify:
-        sys.stdout.writelines(f"{_line(event)}\n" for event in log)
+        form = _as_json if options.json else _line
+        sys.stdout.writelines(f"{form(event)}\n" for event in log)
         return 0
     found = verify_logs(log, read_log(options.other) if options.other else None)
     if found:
@@ -44,6 +45,10 @@ def run(options: argparse.Namespace) -> int:
     last = f", up to {log[-1].hash.hex()}" if log else ""
     sys.stdout.write(f"{counted(len(log), 'event')}, nothing was altered{last}\n")
     return 0
+
+
+def _as_json(event: Event) -> str:
+    return json.dumps({**asdict(event), "hash": event.hash.hex()})
 
 
 def _line(event: Event) -> str:

@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from typing import Any
+from functools import partial
 
+import click
+
+from mpcsim.cli.command import Command, Options, argument, flag, group, option
 from mpcsim.cli.network import conditions
-from mpcsim.cli.token import add_data
-from mpcsim.service.fault_injection import COMMANDS, Argument
+from mpcsim.cli.token import data_option
+from mpcsim.service.fault_injection import COMMANDS, Argument, ControlCommand
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "control",
-        help="break a service that runs with serve --control on purpose, and mend it again",
-    )
-    among = parser.add_subparsers(dest="switch", required=True, metavar="SWITCH")
-    for switch in COMMANDS.values():
-        each = among.add_parser(switch.name, help=switch.text)
-        for argument in switch.arguments:
-            _add(each, argument)
-        add_data(each)
-    parser.set_defaults(run=run)
+def command() -> click.Group:
+    return group("control", [_command(switch) for switch in COMMANDS.values()])
 
 
-def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
-    if argument.flag:
-        parser.add_argument(f"--{argument.name}", action="store_true", help=argument.text)
-    elif not argument.is_positional:
-        parser.add_argument(f"--{argument.name}", metavar=argument.name.upper(), help=argument.text)
-    elif argument.optional:
-        name = argument.name
-        parser.add_argument(name, nargs="?", metavar=name.upper(), help=argument.text)
-    else:
-        parser.add_argument(argument.name, choices=argument.choices or None, help=argument.text)
+def _command(switch: ControlCommand) -> Command:
+    parameters = [*map(_parameter, switch.arguments), data_option()]
+    return Command(switch.name, partial(run, switch), parameters, text=switch.text)
 
 
-def run(options: argparse.Namespace) -> int:
+def _parameter(of: Argument) -> click.Parameter:
+    if of.flag:
+        return flag(f"--{of.name}", of.text)
+    if not of.is_positional:
+        return option(f"--{of.name}", of.text, metavar=of.name.upper())
+    kind = click.Choice(of.choices) if of.choices and not of.optional else None
+    metavar = "" if kind else of.name.upper()
+    return argument(of.name, metavar, needed=not of.optional, type=kind, help=of.text)
+
+
+def run(switch: ControlCommand, options: Options) -> int:
     """Apply the fault, and print the answer as JSON."""
     from mpcsim.service.fault_injection import over_http
 
-    switch = COMMANDS[options.switch]
-    answers = {argument.name: getattr(options, argument.name) for argument in switch.arguments}
+    answers = {each.name: getattr(options, each.name) for each in switch.arguments}
     answers = switch.parse_arguments(
         {name: value for name, value in answers.items() if value is not None}
     )

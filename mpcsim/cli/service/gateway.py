@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
-import argparse
-import math
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, Final, TypeVar
+from pathlib import Path
+from typing import Final
 
-from mpcsim.cli.logs import add_log_format, log_folder, log_format
-from mpcsim.cli.network import add_network, conditions
-from mpcsim.cli.ports import add_metrics_port, gateway_port, metrics_port, mpc_node_address
-from mpcsim.cli.token import add_data
+import click
+
+from mpcsim.cli.command import (
+    COUNT,
+    Command,
+    Options,
+    at_least,
+    flag,
+    option,
+)
+from mpcsim.cli.logs import log_folder, log_format, log_format_option
+from mpcsim.cli.network import conditions, network_option
+from mpcsim.cli.ports import (
+    gateway_port,
+    metrics_port,
+    metrics_port_option,
+    mpc_node_address,
+)
+from mpcsim.cli.token import data_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.gateway import Rate
 from mpcsim.service.gateway.api import TOKEN_LIFETIME_S, MakeService, in_own_process, over_rpc
 from mpcsim.service.gateway.links import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.service.operations import HOST, GatewayOptions, RunningGateway, open_gateway, serve
+from mpcsim.service.operations import (
+    HOST,
+    GatewayOptions,
+    RunningGateway,
+    chain_file,
+    open_gateway,
+    serve,
+)
 from mpcsim.service.process import ConnectionLimits, describe, read
 from mpcsim.service.web import SHARE, LogSettings, configure_logs
 from mpcsim.sim.network import FORWARDING
-
-N = TypeVar("N", int, float)
 
 LIMITS: Final = {
     "guesses": "checks of a password",
@@ -47,104 +65,103 @@ VARIABLES: Final = """\
 """
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
+def command() -> Command:
+    return Command(
         "gateway",
-        help="start the gateway alone (see serve for all at once)",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="environment variables:\n" + VARIABLES + describe(LogSettings, ConnectionLimits),
+        run,
+        [
+            flag(
+                "--with-mpc-nodes",
+                "both MPC nodes in this process, too: quicker, but one process holds both shares",
+            ),
+            *gateway_options(),
+            metrics_port_option(),
+            log_format_option(),
+            data_option(),
+        ],
+        about="See serve for all at once.",
+        more="Environment variables:\n" + VARIABLES + describe(LogSettings, ConnectionLimits),
     )
-    parser.add_argument(
-        "--with-mpc-nodes",
-        action="store_true",
-        help="both MPC nodes in this process, too: quicker, but one process holds both shares",
-    )
-    add_options(parser)
-    add_metrics_port(parser)
-    add_log_format(parser)
-    add_data(parser)
-    parser.set_defaults(run=run)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of a gateway."""
-    parser.add_argument(
-        "--host", default=HOST, help="address the gateway listens on (default %(default)s)"
-    )
-    parser.add_argument(
-        "--queue",
-        type=_at_least(0, int),
-        default=0,
-        metavar="N",
-        help="signing requests that may wait for one key (default: refuse a second one at once)",
-    )
-    parser.add_argument(
-        "--making-limit",
-        type=_at_least(0, int),
-        default=0,
-        metavar="N",
-        help="keys that may be made at a time, by generate and recover of all users together, so "
-        "that signing keeps its share of the cores; more wait in order, and whoever has tokens can "
-        "keep others waiting (default: no limit)",
-    )
-    parser.add_argument(
-        "--making-queue",
-        type=_at_least(0, int),
-        default=MAKING_QUEUE,
-        metavar="N",
-        help="how many may wait for that; more are answered 429 (default %(default)s)",
-    )
-    parser.add_argument(
-        "--making-wait",
-        type=_at_least(0, float),
-        default=MAKING_WAIT_S,
-        metavar="S",
-        help="seconds after which those who wait are answered 429, too; less than the node's "
-        "GATEWAY_TIMEOUT_S (default %(default)s)",
-    )
-    for name, what in LIMITS.items():
-        parser.add_argument(
-            f"--limit-{name}",
-            type=_rate,
+def gateway_options() -> list[click.Parameter]:
+    """Return the options of a gateway."""
+    return [
+        option("--host", "address the gateway listens on", default=HOST),
+        option(
+            "--queue",
+            "signing requests that may wait for one key; at 0 a second one is refused at once",
+            type=COUNT,
+            default=0,
             metavar="N",
-            help=f"how many {what} each user may ask for in a minute, all at once if it likes; "
-            "N/Ss: in S seconds; more are answered 429 (default: no limit)",
-        )
-    parser.add_argument(
-        "--token-lifetime",
-        type=_at_least(1, float),
-        default=TOKEN_LIFETIME_S,
-        metavar="S",
-        help="seconds a token holds",
-    )
-    parser.add_argument(
-        "--lease",
-        type=_at_least(0.1, float),
-        default=LEASE_S,
-        metavar="S",
-        help="seconds a session's caller may be silent before the key's next caller takes its "
-        "place (default %(default)s)",
-    )
-    parser.add_argument(
-        "--link-timeout",
-        type=_at_least(0.1, float),
-        default=LINK_TIMEOUT_S,
-        metavar="S",
-        help="seconds the gateway waits for an MPC node; less than the node's GATEWAY_TIMEOUT_S "
-        "(default %(default)s)",
-    )
-    parser.add_argument(
-        "--forwarding",
-        choices=FORWARDING,
-        help="messages of a signature: store them and forward them once they are whole, or forward "
-        "what has come of them, which saves round trips on long hops (default: as --network has "
-        "it, or else store)",
-    )
-    add_network(parser)
+        ),
+        option(
+            "--making-limit",
+            "keys that may be made at a time, by generate and recover of all users together, so "
+            "that signing keeps its share of the cores; more wait in order, and whoever has tokens "
+            "can keep others waiting; 0: no limit",
+            type=COUNT,
+            default=0,
+            metavar="N",
+        ),
+        option(
+            "--making-queue",
+            "how many may wait for that; more are answered 429",
+            type=COUNT,
+            default=MAKING_QUEUE,
+            metavar="N",
+        ),
+        option(
+            "--making-wait",
+            "seconds after which those who wait are answered 429, too; less than the node's "
+            "GATEWAY_TIMEOUT_S",
+            type=at_least(0),
+            default=MAKING_WAIT_S,
+            metavar="S",
+        ),
+        *(
+            option(
+                f"--limit-{name}",
+                f"how many {what} each user may ask for in a minute, all at once if it likes; "
+                "N/Ss: in S seconds; more are answered 429 (default: no limit)",
+                type=_rate,
+                metavar="N",
+            )
+            for name, what in LIMITS.items()
+        ),
+        option(
+            "--token-lifetime",
+            "seconds a token holds",
+            type=at_least(1),
+            default=TOKEN_LIFETIME_S,
+            metavar="S",
+        ),
+        option(
+            "--lease",
+            "seconds a session's caller may be silent before the key's next caller takes its place",
+            type=at_least(0.1),
+            default=LEASE_S,
+            metavar="S",
+        ),
+        option(
+            "--link-timeout",
+            "seconds the gateway waits for an MPC node; less than the node's GATEWAY_TIMEOUT_S",
+            type=at_least(0.1),
+            default=LINK_TIMEOUT_S,
+            metavar="S",
+        ),
+        option(
+            "--forwarding",
+            "messages of a signature: store them and forward them once they are whole, or forward "
+            "what has come of them, which saves round trips on long hops (default: as --network "
+            "has it, or else store)",
+            type=click.Choice(FORWARDING),
+        ),
+        network_option(),
+    ]
 
 
-def given(options: argparse.Namespace) -> list[str]:
+def given(options: Options) -> list[str]:
     """Return the options, but for the address, as a command line."""
     found = ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
     found += ["--lease", str(options.lease), "--link-timeout", str(options.link_timeout)]
@@ -158,7 +175,7 @@ def given(options: argparse.Namespace) -> list[str]:
 
 
 def run(
-    options: argparse.Namespace,
+    options: Options,
     *,
     now: Callable[[], float] = time.time,
     opened: Callable[[RunningGateway], None] = lambda gateway: None,
@@ -179,7 +196,7 @@ def run(
             mpc_nodes=None
             if options.with_mpc_nodes
             else {p: mpc_node_address(p) for p in MPC_NODES},
-            smart_accounts=_chain(),
+            smart_accounts=_chain(chain_file(options.data)),
             network=under.network if under else None,
             faults=under.faults if under else (),
             seed=under.seed if under else 0,
@@ -205,27 +222,15 @@ def run(
     return 0
 
 
-def _at_least(least: float, kind: Callable[[str], N]) -> Callable[[str], N]:
-    """Return a parser of numbers with a lower bound, for argparse."""
-
-    def number(text: str) -> N:
-        with suppress(ValueError):
-            if least <= (found := kind(text)) < math.inf:
-                return found
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
-
-    return number
-
-
 def _rate(text: str) -> Rate:
-    """Parse a rate, for argparse."""
+    """Parse a rate."""
     try:
         return Rate.parse(text)
     except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise click.BadParameter(str(error)) from None
 
 
-def _chain() -> MakeService:
+def _chain(address_file: Path) -> MakeService:
     """Return the chain of the smart-account flow: ``CHAIN_RPC_URL``, with ``CHAIN_BUNDLER_KEY`` to
     pay, or else one of the gateway's own.
 
@@ -236,7 +241,10 @@ def _chain() -> MakeService:
     url, key = os.environ.get("CHAIN_RPC_URL"), os.environ.get("CHAIN_BUNDLER_KEY")
     if bool(url) != bool(key):
         raise UsageError("CHAIN_RPC_URL and CHAIN_BUNDLER_KEY go together")
-    return over_rpc(url, key, budget) if url and key else in_own_process(budget)
+    if not (url and key):
+        return in_own_process(budget, address_file)
+    address_file.unlink(missing_ok=True)  # left by a gateway that was killed
+    return over_rpc(url, key, budget)
 
 
 def _whole(variable: str) -> int | None:

@@ -3,22 +3,23 @@ gateway."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from mpcsim.cli.logs import add_log_format, log_folder, log_format
+import click
+
+from mpcsim.cli.command import Command, Options, argument, option
+from mpcsim.cli.logs import log_folder, log_format, log_format_option
 from mpcsim.cli.ports import (
     MPC_NODE_PORTS,
-    add_metrics_port,
     metrics_port,
+    metrics_port_option,
     mpc_node_port,
     mpc_node_variable,
 )
-from mpcsim.cli.token import add_data
+from mpcsim.cli.token import data_option
 from mpcsim.crypto import SystemRng
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.operations import (
@@ -35,39 +36,42 @@ from mpcsim.service.web import LogSettings, configure_logs
 PARTIES = {ROLES[party]: party for party in MPC_NODES}
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommands."""
+def command() -> Command:
     ports = ", ".join(
         f"{mpc_node_variable(party, 'PORT')} ({port})" for party, port in MPC_NODE_PORTS.items()
     )
-    parser = subparsers.add_parser(
+    return Command(
         "mpc-node",
-        help="start one MPC node alone (see serve for all at once)",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=f"environment variables:\n  {ports}\n      Port to listen on.\n"
+        run,
+        [
+            role_argument("whose it is"),
+            option("--host", "address it listens on", default=HOST),
+            metrics_port_option(),
+            log_format_option(),
+            data_option(),
+        ],
+        about="See serve for all at once.",
+        more=f"Environment variables:\n  {ports}\n      Port to listen on.\n"
         + describe(LogSettings, ConnectionLimits),
     )
-    parser.add_argument("role", choices=PARTIES, help="whose it is")
-    parser.add_argument("--host", default=HOST, help="address it listens on (default %(default)s)")
-    add_metrics_port(parser)
-    add_log_format(parser)
-    add_data(parser)
-    parser.set_defaults(run=run)
 
-    parser = subparsers.add_parser(
+
+def link_command() -> Command:
+    return Command(
         "link",
-        help="make the secret that the gateway shares with an MPC node, in the folders of both",
-        description="Needed once where the folders are kept apart: on two machines, or for two "
+        _link,
+        [role_argument("whose MPC node it is"), log_format_option(), data_option()],
+        about="Needed once where the folders are kept apart: on two machines, or for two "
         "containers. Take each to its place afterwards. serve does it by itself.",
     )
-    parser.add_argument("role", choices=PARTIES, help="whose MPC node it is")
-    add_log_format(parser)
-    add_data(parser)
-    parser.set_defaults(run=_link)
+
+
+def role_argument(text: str) -> click.Argument:
+    return argument("role", type=click.Choice(list(PARTIES)), help=text)
 
 
 def run(
-    options: argparse.Namespace,
+    options: Options,
     *,
     now: Callable[[], float] = time.time,
     opened: Callable[[RunningMpcNode], None] = lambda node: None,
@@ -83,7 +87,7 @@ def run(
     return 0
 
 
-def _link(options: argparse.Namespace) -> int:
+def _link(options: Options) -> int:
     configure_logs(log_format(options))
     data: Path = options.data
     prepare(data, SystemRng(), [PARTIES[options.role]])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+import click
+
+from mpcsim.cli.command import FILE, Command, Options, argument, flag, option, repeatable
 from mpcsim.cli.logs import log_folder
-from mpcsim.cli.token import add_data
+from mpcsim.cli.token import data_option
 from mpcsim.errors import UsageError, escape_unprintable
 from mpcsim.service.operations import log_folder_of
 from mpcsim.service.request_traces import (
@@ -32,45 +36,46 @@ ASKED: Final = ("/mpc/v1/", "/wallet/v1/")
 """Paths that nodes request of the gateway on behalf of calls."""
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
+def command() -> Command:
+    return Command(
         "logs",
-        help="one call at node, gateway and MPC nodes, from their log files; or the last calls",
-        description="With a request id (X-Request-Id of any answer; its beginning will do): what "
-        "became of that call, across all servers whose log files are there. Without: the last "
-        "calls.",
+        run,
+        [
+            argument("request_id", "[REQUEST_ID]", needed=False),
+            repeatable(
+                "--folder",
+                "of log files, such as those collected from another machine; may be given more "
+                "than once (default: LOG_FOLDER, or DATA/logs)",
+                type=FILE,
+                metavar="FOLDER",
+            ),
+            option("--perfetto", "write the call for ui.perfetto.dev", type=FILE, metavar="OUT"),
+            option(
+                "-n",
+                "how many calls",
+                type=click.IntRange(1, 999_999),
+                default=LAST,
+                metavar="N",
+            ),
+            flag("--json", "of a list: a JSON object a line"),
+            flag("--errors", "only calls that failed"),
+            flag("--follow", "go on with those to come"),
+            data_option(),
+        ],
+        about="With a request id (X-Request-Id of any answer; its beginning will do): what became "
+        "of that call, across all servers whose log files are there. Without: the last calls.",
     )
-    parser.add_argument("request_id", nargs="?", metavar="REQUEST_ID")
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        action="append",
-        metavar="FOLDER",
-        help="of log files, such as those collected from another machine; may be given more than "
-        "once (default: LOG_FOLDER, or DATA/logs)",
-    )
-    parser.add_argument(
-        "--perfetto", type=Path, metavar="OUT", help="write the call for ui.perfetto.dev"
-    )
-    parser.add_argument(
-        "-n", type=_count, default=LAST, metavar="N", help="how many calls (default %(default)s)"
-    )
-    parser.add_argument("--errors", action="store_true", help="only calls that failed")
-    parser.add_argument("--follow", action="store_true", help="go on with those to come")
-    add_data(parser)
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the trace of a call, or list calls."""
-    folders: list[Path] = options.folder or [Path(log_folder() or log_folder_of(options.data))]
+    folders = list(options.folder) or [Path(log_folder() or log_folder_of(options.data))]
     if options.request_id is None:
         if options.perfetto:
             raise UsageError("--perfetto: of which call? a request id is needed")
-        return _list(folders, options.n, errors=options.errors, follow=options.follow)
-    if options.errors or options.follow:
-        raise UsageError("--errors and --follow are for lists, and a request id for one call")
+        return _list(folders, options)
+    if options.errors or options.follow or options.json:
+        raise UsageError("--errors and --follow are for lists, and so is --json")
     found = find_request(folders, options.request_id)
     _warn(found)
     story = assemble_trace(found.lines)
@@ -85,14 +90,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(folders: Sequence[Path], last: int, *, errors: bool, follow: bool) -> int:
-    following = LogFollower(folders) if follow else None
-    found = find_requests(folders, None if errors else LINES_OF_A_CALL * last)
+def _list(folders: Sequence[Path], options: Options) -> int:
+    errors: bool = options.errors
+    following = LogFollower(folders) if options.follow else None
+    found = find_requests(folders, None if errors else LINES_OF_A_CALL * options.n)
     _warn(found)
     made = [line for line in found.lines if isinstance(line, Request)]
-    if not made and not follow:
+    if not made and not options.follow:
         raise UsageError(f"no request is in the log files of {', '.join(map(str, folders))}")
-    _write(text.caller_requests(made, errors=errors)[-last:])
+    _write(text.caller_requests(made, errors=errors)[-options.n :], as_json=options.json)
     node = any(request.role == "node" for request in made)
     while following is not None:
         time.sleep(LOOK_S)
@@ -100,12 +106,17 @@ def _list(folders: Sequence[Path], last: int, *, errors: bool, follow: bool) -> 
         node = node or any(request.role == "node" for request in new)
         # What a node asks of the gateway is written before the node's own line is.
         own = [r for r in new if not (node and r.role == "gateway" and r.path.startswith(ASKED))]
-        _write(text.caller_requests(sorted(own, key=lambda request: request.at_s), errors=errors))
+        new = text.caller_requests(sorted(own, key=lambda request: request.at_s), errors=errors)
+        _write(new, as_json=options.json)
     return 0
 
 
-def _write(made: Sequence[Request]) -> None:
-    sys.stdout.writelines(line + "\n" for line in text.format_requests(made))
+def _write(made: Sequence[Request], *, as_json: bool) -> None:
+    if as_json:
+        lines = [json.dumps(asdict(request)) for request in made]
+    else:
+        lines = list(text.format_requests(made))
+    sys.stdout.writelines(line + "\n" for line in lines)
     sys.stdout.flush()
 
 
@@ -114,9 +125,3 @@ def _warn(found: LogScan) -> None:
     for path, lines in found.unreadable.items():
         said = f"{path}: left out what is no log line ({lines})"
         sys.stderr.write(escape_unprintable(said) + "\n")
-
-
-def _count(value: str) -> int:
-    if not value.isdecimal() or not 0 < int(value) < 1_000_000:
-        raise argparse.ArgumentTypeError(f"{value!r} is not a number from 1 on")
-    return int(value)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from datetime import UTC, datetime
-from typing import Any
 
-from mpcsim.cli.service.mpc_node import PARTIES
-from mpcsim.cli.token import add_data
+import click
+
+from mpcsim.cli.command import Command, Options, flag, group, option
+from mpcsim.cli.service.mpc_node import PARTIES, role_argument
+from mpcsim.cli.token import data_option
 from mpcsim.crypto import SystemRng
+from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.service.operations import (
     GRACE_S,
@@ -22,52 +24,64 @@ from mpcsim.service.storage import REGISTRY
 from mpcsim.sim import counted
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "rotate", help="change a key of the service, while it runs, or replace a lost one"
-    )
-    what = parser.add_subparsers(dest="what", required=True)
-
-    token_key = what.add_parser("token-key", help="sign access tokens with another key")
-    token_key.add_argument(
-        "--now",
-        action="store_true",
-        help="the old key has leaked: tokens that it has signed hold no more (by default each "
-        "holds until it expires)",
-    )
-    add_data(token_key)
-    token_key.set_defaults(run=_token_key)
-
-    link = what.add_parser("link", help="give gateway and MPC node another key for their link")
-    link.add_argument("role", choices=PARTIES, help="whose MPC node it is")
-    link.add_argument(
-        "--grace",
-        type=float,
-        default=GRACE_S,
-        metavar="S",
-        help="seconds for which the MPC node accepts the old key, too: time to carry the files to "
-        "where they belong (default %(default)s; 0 if the old key has leaked)",
-    )
-    add_data(link)
-    link.set_defaults(run=_link)
-
-    seal_key = what.add_parser(
-        "seal-key", help="a new seal key for an MPC node that has lost its own and has no backup"
-    )
-    seal_key.add_argument("role", choices=PARTIES, help="whose MPC node it is; it must not run")
-    seal_key.add_argument(
-        "--lost",
-        action="store_true",
-        required=True,
-        help="the old one is lost: nothing opens any more that was sealed to it, and every user "
-        "has to recover",
-    )
-    add_data(seal_key)
-    seal_key.set_defaults(run=_seal_key)
+def command() -> click.Group:
+    return group("rotate", [_token_key_command(), _link_command(), _seal_key_command()])
 
 
-def _token_key(options: argparse.Namespace) -> int:
+def _token_key_command() -> Command:
+    return Command(
+        "token-key",
+        _token_key,
+        [
+            flag(
+                "--now",
+                "the old key has leaked: tokens that it has signed hold no more (by default each "
+                "holds until it expires)",
+            ),
+            data_option(),
+        ],
+        text="Sign access tokens with another key.",
+    )
+
+
+def _link_command() -> Command:
+    return Command(
+        "link",
+        _link,
+        [
+            role_argument("whose MPC node it is"),
+            option(
+                "--grace",
+                "seconds for which the MPC node accepts the old key, too: time to carry the files "
+                "to where they belong; 0 if the old key has leaked",
+                type=float,
+                default=GRACE_S,
+                metavar="S",
+            ),
+            data_option(),
+        ],
+        text="Give gateway and MPC node another key for their link.",
+    )
+
+
+def _seal_key_command() -> Command:
+    return Command(
+        "seal-key",
+        _seal_key,
+        [
+            role_argument("whose MPC node it is; it must not run"),
+            flag(
+                "--lost",
+                "the old one is lost: nothing opens any more that was sealed to it, and every "
+                "user has to recover; required",
+            ),
+            data_option(),
+        ],
+        text="Make a new seal key for an MPC node that has lost its own and has no backup.",
+    )
+
+
+def _token_key(options: Options) -> int:
     end = rotate_token_key(options.data, SystemRng(), at_once=options.now)
     _print("Tokens are signed with a new key from now on.")
     if end is None:
@@ -79,7 +93,7 @@ def _token_key(options: argparse.Namespace) -> int:
     return 0
 
 
-def _link(options: argparse.Namespace) -> int:
+def _link(options: Options) -> int:
     party: PartyId = PARTIES[options.role]
     until = rotate_link(options.data, party, SystemRng(), grace_s=options.grace)
     node, gateway = (link_file(options.data, role, party) for role in (ROLES[party], REGISTRY))
@@ -94,7 +108,9 @@ def _link(options: argparse.Namespace) -> int:
     return 0
 
 
-def _seal_key(options: argparse.Namespace) -> int:
+def _seal_key(options: Options) -> int:
+    if not options.lost:
+        raise UsageError("only if the old key is lost: --lost")
     shares = replace_lost_seal_key(options.data, PARTIES[options.role], SystemRng())
     _print(
         f"The {options.role} has a new seal key. {counted(shares, 'share')}: the key of each has "

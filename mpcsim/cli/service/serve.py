@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import gc
 import os
 import shlex
 import sys
@@ -11,26 +11,29 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx
 
-from mpcsim.cli.logs import add_log_format, log_format
+from mpcsim.cli.command import Command, Options, flag, option
+from mpcsim.cli.logs import log_format, log_format_option
 from mpcsim.cli.network import conditions, summary
 from mpcsim.cli.ports import (
     APP_PORT,
     CONTROL_PORT,
     GATEWAY_PORT,
+    LAB_PORT,
     LAST_PORT,
     METRICS_PORT,
+    PORT,
     gateway_port,
     mpc_node_port,
-    number,
+    mpc_node_variable,
     port,
 )
 from mpcsim.cli.service import gateway
 from mpcsim.cli.service.jupyterlab import lab_program
-from mpcsim.cli.token import add_data
+from mpcsim.cli.token import data_option
 from mpcsim.crypto import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
@@ -60,42 +63,39 @@ CHECK_S: Final = 0.3
 """Interval of looking at the processes."""
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
+def command() -> Command:
+    return Command(
         "serve",
-        help="start MPC nodes, gateway and REST node, each a process (ports: OPERATOR_PORT, "
-        "INSTITUTION_PORT, GATEWAY_PORT, APP_PORT)",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="environment variables of all servers:\n" + describe(LogSettings, ConnectionLimits),
+        run,
+        [
+            flag("--lab", "start JupyterLab, too (LAB_PORT)"),
+            flag("--gateway-only", "only the gateway and both MPC nodes"),
+            option(
+                "--control",
+                "let mpcsim control break this service on purpose, over a port of this machine's "
+                f"loopback (without a number {CONTROL_PORT}) with a token of its own; never where "
+                "it matters",
+                is_flag=False,
+                flag_value=CONTROL_PORT,
+                type=PORT,
+                metavar="[PORT]",
+            ),
+            flag(
+                "--metrics",
+                "figures for Prometheus (/metrics), and whether each process is ready (/ready), at "
+                f"four ports from {METRICS_VARIABLE} ({METRICS_PORT}) on: node, gateway, operator, "
+                "institution",
+            ),
+            *gateway.gateway_options(),
+            log_format_option(),
+            data_option(),
+        ],
+        about="Ports: OPERATOR_PORT, INSTITUTION_PORT, GATEWAY_PORT, APP_PORT.",
+        more="Environment variables of all servers:\n" + describe(LogSettings, ConnectionLimits),
     )
-    parser.add_argument("--lab", action="store_true", help="start JupyterLab, too (LAB_PORT)")
-    parser.add_argument(
-        "--gateway-only", action="store_true", help="only the gateway and both MPC nodes"
-    )
-    parser.add_argument(
-        "--control",
-        nargs="?",
-        type=number,
-        const=CONTROL_PORT,
-        metavar="PORT",
-        help="let mpcsim control break this service on purpose, over a port of this machine's "
-        "loopback (default %(const)s) with a token of its own; never where it matters",
-    )
-    parser.add_argument(
-        "--metrics",
-        action="store_true",
-        help="figures for Prometheus (/metrics), and whether each process is ready (/ready), at "
-        f"four ports from {METRICS_VARIABLE} ({METRICS_PORT}) on: node, gateway, operator, "
-        "institution",
-    )
-    gateway.add_options(parser)
-    add_log_format(parser)
-    add_data(parser)
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP.
 
     An MPC node that ends is started again, and the others go on meanwhile: they are other people's.
@@ -104,6 +104,7 @@ def run(options: argparse.Namespace) -> int:
     under = conditions(options.network)
     read(ConnectionLimits, os.environ)
     shown = _metrics_ports(options)
+    _check_ports(options, shown)
     lines = log_format(options)
     files = {FOLDER_VARIABLE: os.environ.get(FOLDER_VARIABLE) or str(log_folder_of(options.data))}
     log_folder = read(LogSettings, files).log_folder
@@ -117,6 +118,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             with starter.lock:
                 revival = _start(starter, options, under, shown)
+            gc.freeze()  # otherwise Python's own end takes a quarter of a second
             while True:
                 with starter.lock:
                     if (ended := processes.find_ended(revival.names)) is not None:
@@ -145,7 +147,7 @@ class _Starter:
 
 
 @contextmanager
-def _starter(processes: ProcessGroup, options: argparse.Namespace) -> Iterator[_Starter]:
+def _starter(processes: ProcessGroup, options: Options) -> Iterator[_Starter]:
     """Yield the starter; fault injection is loaded with ``--control`` only."""
     if options.control is None:
         yield _Starter(processes, processes.start)
@@ -175,7 +177,7 @@ def _starter(processes: ProcessGroup, options: argparse.Namespace) -> Iterator[_
 
 def _start(
     starter: _Starter,
-    options: argparse.Namespace,
+    options: Options,
     under: Scenario | None,
     shown: Mapping[str, int],
 ) -> RestartPolicy:
@@ -197,10 +199,9 @@ def _start(
 
     *mpc_nodes, at = map(program, found)
     programs = [*mpc_nodes, at]
-    check_ports([*programs, *([] if options.gateway_only else [node_program(app_port, at)])])
     starter.start(*programs)
     _say(*(f"{program.name:<12} {program.address}" for program in programs))
-    lab = ""
+    lab: list[str] = []
     if not options.gateway_only:
         node = program(node_program(app_port, at, _pinned(mpc_nodes)))
         programs.append(node)
@@ -223,7 +224,7 @@ def _start(
     if lab:
         lines += [
             "",
-            f"{'JupyterLab':<12} {lab}",
+            *lab,
             f"{'API':<12} {node.address}; pages to try it: {pages}",
             f"{'try first':<12} notebook 1, which JupyterLab opens: Shift+Enter runs a cell. "
             "Ctrl-C stops everything.",
@@ -236,7 +237,7 @@ def _start(
     return RestartPolicy(starter.processes, mpc_nodes)
 
 
-def _names(options: argparse.Namespace) -> list[str]:
+def _names(options: Options) -> list[str]:
     """Return the names of the processes that are to be started."""
     names = [*(ROLES[party] for party in MPC_NODES), "gateway"]
     names += [] if options.gateway_only else ["node"]
@@ -249,7 +250,7 @@ def _say(*lines: str) -> None:
     sys.stdout.flush()
 
 
-def _metrics_ports(options: argparse.Namespace) -> dict[str, int]:
+def _metrics_ports(options: Options) -> dict[str, int]:
     """Return the metrics port of each process, by name; none unless they are asked for.
 
     Raises:
@@ -261,6 +262,27 @@ def _metrics_ports(options: argparse.Namespace) -> dict[str, int]:
     if first + len(SHOWN) - 1 > LAST_PORT:
         raise UsageError(f"{METRICS_VARIABLE} is {first}: {len(SHOWN)} ports are needed from there")
     return {name: first + n for n, name in enumerate(SHOWN)}
+
+
+def _check_ports(options: Options, shown: Mapping[str, int]) -> None:
+    """Check that all ports are free before anything is started.
+
+    Raises:
+        UsageError: some are taken: names all of them.
+    """
+    wanted = {ROLES[p]: (mpc_node_port(p), mpc_node_variable(p, "PORT")) for p in MPC_NODES}
+    wanted["gateway"] = gateway_port(), "GATEWAY_PORT"
+    if not options.gateway_only:
+        wanted["node"] = port("APP_PORT", APP_PORT), "APP_PORT"
+        if options.lab:
+            wanted["lab"] = port("LAB_PORT", LAB_PORT), "LAB_PORT"
+    if options.control is not None:
+        wanted["control"] = options.control, "--control"
+    hosts = {"gateway": options.host}
+    check_ports(
+        Program(name, (), *at, "/", host=hosts.get(name, HOST), metrics_port=shown.get(name))
+        for name, at in wanted.items()
+    )
 
 
 def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from typing import Any, Final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, TypeVar
 
-from mpcsim.cli.network import SUFFIX, scenario
+import click
+
+from mpcsim.cli.command import Command, Options, argument, flag, option
+from mpcsim.cli.network import SUFFIX, format_losses, losses, scenario
 from mpcsim.cli.outputs import PICTURES, TABLES, check_ending, save_figure, save_rows
+from mpcsim.cli.reference import SCENARIO, reference_option
 from mpcsim.cli.simulate.trace import load
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, ROLES, PartyId
@@ -24,6 +29,8 @@ from mpcsim.sim import (
 from mpcsim.sim.replay import CompletionTimes, MessageGraph, record
 from mpcsim.version import __version__
 
+T = TypeVar("T")
+
 TRACE: Final = ".jsonl"
 """Suffix of trace files."""
 SCHEMES: Final = {"ot/80": 1, "ot/80/2": 2, "ot/80/4": 4}
@@ -32,70 +39,101 @@ SAMPLES: Final = 10_000
 MOST_KEPT: Final = 10_000_000
 """Limit of samples with exact percentiles; they take 8 bytes each."""
 
-
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "compare", help="how long the last task of each scenario takes, over its network"
-    )
-    parser.add_argument(
-        "scenarios",
-        nargs="+",
-        metavar="SCENARIO",
-        help=f"a file (FILE{SUFFIX}), a preset as of --network, or a trace (FILE{TRACE}), which "
-        "knows its scenario; the first is what the others are compared with",
-    )
-    add_replay(parser, SAMPLES)
-    parser.add_argument(
-        "--call",
-        action="store_true",
-        help="the whole REST call POST /v3/wallet/sign, vault and all, in place of the protocol",
-    )
-    parser.add_argument(
-        "--figure", metavar="OUT.png", help="picture of the distributions to write: PNG, SVG or PDF"
-    )
-    parser.add_argument("--table", metavar="OUT.csv", help="the rows to write, as CSV")
-    parser.add_argument("--json", action="store_true", help="JSON instead of a table")
-    parser.set_defaults(run=run)
+EPILOG: Final = """\
+Columns: n is the number of times; p50, p95, p99, p99.9 are percentiles, each with the 95 %
+confidence interval of the true one, by order statistics. "above" and "below": too few times for one
+end. "*": fewer than 10 times lie beyond. The second table has the differences to the first scenario
+with their intervals; "~": the interval contains 0, so the difference may be noise.
+--table and --json have all of it, with scenario, seed, network, losses and version: low_ms and
+high_ms are the ends of intervals, difference_ms, difference_low_ms and difference_high_ms those of
+differences.
+"""
 
 
-def add_replay(parser: argparse.ArgumentParser, samples: int) -> None:
-    """Declare the options of a replay."""
-    parser.add_argument(
-        "--samples",
-        type=int,
-        default=samples,
-        metavar="N",
-        help="times that each is replayed (default %(default)s); above ten million on all cores, "
-        "with percentiles to 0.1%%",
-    )
-    parser.add_argument(
-        "--approximate", action="store_true", help="replay with fitted transfers, which is quicker"
+def command() -> Command:
+    return Command(
+        "compare",
+        run,
+        [
+            argument(
+                "scenarios",
+                "SCENARIO...",
+                nargs=-1,
+                help=f"a file (FILE{SUFFIX}), a preset as of --network, or a trace (FILE{TRACE}), "
+                "which knows its scenario; the first is what the others are compared with",
+            ),
+            *replay_options(SAMPLES),
+            flag(
+                "--call",
+                "the whole REST call POST /v3/wallet/sign, vault and all, in place of the protocol",
+            ),
+            option(
+                "--figure",
+                "picture of the distributions to write: PNG, SVG or PDF",
+                metavar="OUT.png",
+            ),
+            option("--table", "the rows to write, as CSV", metavar="OUT.csv"),
+            flag("--json", "JSON instead of a table"),
+            reference_option("scenario files", *SCENARIO),
+        ],
+        more=EPILOG,
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def replay_options(samples: int) -> list[click.Parameter]:
+    """Return the options of a replay."""
+    return [
+        option(
+            "--samples",
+            "times that each is replayed; above ten million on all cores, with percentiles to 0.1%",
+            type=int,
+            default=samples,
+            metavar="N",
+        ),
+        flag("--approximate", "replay with fitted transfers, which is quicker"),
+    ]
+
+
+def run(options: Options) -> int:
     """Replay each scenario and print the table."""
     check_ending("--figure", options.figure, PICTURES)
     check_ending("--table", options.table, TABLES)
-    found = compare({name: _replay(name, options) for name in options.scenarios})
-    rows = [{**row, "version": __version__} for row in found.rows()]
+    scenarios = {name: _scenario(name) for name in options.scenarios}
+    found = compare({name: _replay(name, what, options) for name, what in scenarios.items()})
+    rows = [
+        {**row, "losses": losses(scenarios[row["name"]].network), "version": __version__}
+        for row in found.rows()
+    ]
     if options.json:
         sys.stdout.write(json.dumps(rows, indent=1) + "\n")
     else:
-        sys.stdout.write(f"{found}\n")
+        lost = {name: format_losses(what.network) for name, what in scenarios.items()}
+        said = [f"  {name}: {text}" for name, text in lost.items() if text]
+        sys.stdout.write("\n".join([str(found), *[""][: len(said)], *said]) + "\n")
     if options.table:
         save_rows(rows, options.table)
     if options.figure:
         seeds = ", ".join(f"{row['name']}: seed {row['seed']}" for row in rows)
         call = " --call" if options.call else ""
         about = f"mpcsim compare{call} --samples={options.samples}; {seeds}"
-        save_figure(found.plot(), options.figure, about)
+        save_figure(compare(_labelled(found.runs, scenarios)).plot(), options.figure, about)
     return 0
 
 
-def _replay(name: str, options: argparse.Namespace) -> CompletionTimes:
-    what = _scenario(name)
+def _labelled(runs: Mapping[str, T], scenarios: Mapping[str, Scenario]) -> dict[str, T]:
+    """Return the runs by labels for a figure: a file is named by its network, or its stem."""
+    labels = {
+        name: scenarios[name].network.name or Path(name).stem if Path(name).suffix else name
+        for name in runs
+    }
+    if len(set(labels.values())) < len(labels):
+        labels = {name: Path(name).stem if Path(name).suffix else name for name in runs}
+    if len(set(labels.values())) < len(labels):
+        return dict(runs)
+    return {labels[name]: run for name, run in runs.items()}
+
+
+def _replay(name: str, what: Scenario, options: Options) -> CompletionTimes:
     if what.faults or what.policy != Policy():
         raise UsageError(
             f"{name}: faults and policy are of single runs, not of a replay: mpcsim sim runs them"
@@ -113,9 +151,7 @@ def _replay(name: str, options: argparse.Namespace) -> CompletionTimes:
     return replay_scenario(graph, what, options)
 
 
-def replay_scenario(
-    graph: MessageGraph, what: Scenario, options: argparse.Namespace
-) -> CompletionTimes:
+def replay_scenario(graph: MessageGraph, what: Scenario, options: Options) -> CompletionTimes:
     """Replay a scenario's run, as often as the options say (``add_replay``)."""
     replay = graph.replay if options.samples <= MOST_KEPT else graph.distribution
     return replay(what.network, options.samples, seed=what.seed, approximate=options.approximate)

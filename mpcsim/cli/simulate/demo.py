@@ -5,18 +5,20 @@ The real system on free ports, called as a backend would: only the distances are
 
 from __future__ import annotations
 
-import argparse
 import hashlib
+import json
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import httpx
 
-from mpcsim.cli.network import add_network, scenario
+from mpcsim.cli.command import Command, Options, flag, option
+from mpcsim.cli.network import network_option, scenario
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
@@ -25,6 +27,7 @@ from mpcsim.service.operations import access_token, backend, free_port, node_pro
 DEFAULT_NETWORK: Final = "seoul,institution=frankfurt"
 PASSWORD: Final = "correct horse battery staple"
 SIGNATURES: Final = 3
+CURVES: Final = ("secp256k1", "ed25519")
 COLUMNS: Final = ("vault", "round1", "round2", "round3", "compute", "argon2", "activate")
 
 
@@ -39,26 +42,29 @@ class Row:
     """Milliseconds by name, from the Server-Timing header; Argon2id runs beside the rounds."""
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "demo", help="generate, sign, recover and sign over a simulated WAN; prints the timings"
+def command() -> Command:
+    return Command(
+        "demo",
+        run,
+        [
+            network_option(),
+            option(
+                "--signer",
+                "whose MPC node signs with the caller",
+                type=click.Choice([ROLES[party] for party in MPC_NODES]),
+                default=ROLES[OPERATOR],
+            ),
+            flag("--json", "JSON instead of a table"),
+        ],
     )
-    add_network(parser)
-    parser.add_argument(
-        "--signer",
-        choices=[ROLES[party] for party in MPC_NODES],
-        default=ROLES[OPERATOR],
-        help="whose MPC node signs with the caller (default %(default)s)",
-    )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Start the system, go through a wallet's life, print the table."""
     preset = options.network or DEFAULT_NETWORK
     network = scenario(preset).network
-    sys.stdout.write(f"{network}\n\nsigning with the {options.signer}\n\n")
+    if not options.json:
+        sys.stdout.write(f"{network}\n\nsigning with the {options.signer}\n\n")
     with tempfile.TemporaryDirectory() as folder, process_group() as processes:
         *mpc_nodes, gateway = backend(folder, ["--network", preset])
         node = node_program(free_port(), gateway)
@@ -69,8 +75,15 @@ def run(options: argparse.Namespace) -> int:
         with httpx.Client(
             base_url=node.address, headers=headers, timeout=60, trust_env=False
         ) as http:
+            if options.json:
+                rows = [
+                    asdict(row) for curve in CURVES for row in life(http, curve, options.signer)
+                ]
+                calls = {"network": preset, "signer": options.signer, "calls": rows}
+                sys.stdout.write(json.dumps(calls, indent=1) + "\n")
+                return 0
             _print_head()
-            for curve in ("secp256k1", "ed25519"):
+            for curve in CURVES:
                 for row in life(http, curve, options.signer):
                     _print(row)
     return 0

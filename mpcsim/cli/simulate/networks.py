@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+import click
+
+from mpcsim.cli.command import Command, Options, argument, flag, group, option, repeatable
 from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
+from mpcsim.cli.reference import MEASUREMENTS, NETWORK, reference_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
-from mpcsim.sim import Table
+from mpcsim.sim import Table, counted
 from mpcsim.sim.network.measured import DISTRIBUTIONS, Fit, Series, fit, network_assembly, reading
+from mpcsim.version import __version__
 
 IN_FULL: Final = 4
 """Limit of pairs of sites that are shown one by one; more are shown as a table."""
@@ -29,63 +34,95 @@ Several runs in a file are told apart; several hosts are several pairs (--site).
 
 The network is the wallet's: nodes of the caller, the operator and the institution around the
 gateway. A file of one pair measures the caller's link, unless --site says otherwise.
+
+Columns of the fits: the latency one way; the greatest difference of the distribution functions
+(KS: Kolmogorov-Smirnov distance, 0 to 1); the mean error of a round trip (off by ms: Wasserstein
+distance); mean and percentiles of the round trips, as measured and as each distribution has them.
+"*" is what is taken.
 """
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser("network", help="networks from measurements")
-    actions = parser.add_subparsers(dest="action", required=True)
-    fitting = actions.add_parser(
+def command() -> click.Group:
+    return group("network", [_fit_command(), _show_command()])
+
+
+def _fit_command() -> Command:
+    return Command(
         "fit",
-        help="show what was measured and the distributions that fit, and write a network file",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=EPILOG,
+        run_fit,
+        [
+            argument("file", "FILE"),
+            option(
+                "--format",
+                "of FILE (default: by its content)",
+                type=click.Choice(list(reading.FORMATS)),
+            ),
+            option("--unit", "of the numbers of a CSV: ns, us, ms or s"),
+            option("--column", "heading of the round trips in a CSV"),
+            repeatable(
+                "--site",
+                "given twice: the ends of the pair that was measured, or which pair of FILE is "
+                "meant",
+                metavar="NAME",
+            ),
+            *(
+                option(f"--{role}", f"at which site the {role} is", metavar="SITE")
+                for role in network_assembly.ROLES
+            ),
+            option(
+                "--distribution", "to take (default: the nearest)", type=click.Choice(DISTRIBUTIONS)
+            ),
+            option(
+                "--blocks",
+                "keep the order of the samples in blocks of N: round trips come in bursts",
+                type=int,
+                metavar="N",
+            ),
+            option(
+                "--mbit",
+                "rate of the measured links in Mbit/s, where FILE does not say it",
+                type=float,
+                metavar="RATE",
+            ),
+            option("--output", "network file to write", metavar=f"NET{SUFFIX}"),
+            option("--figure", "picture to write: PNG, SVG or PDF", metavar="FIT.png"),
+            reference_option("tables of measurements", *MEASUREMENTS),
+        ],
+        text="Show what was measured and the distributions that fit, and write a network file.",
+        more=EPILOG,
     )
-    fitting.add_argument("file", metavar="FILE")
-    fitting.add_argument(
-        "--format", choices=list(reading.FORMATS), help="of FILE (default: by its content)"
-    )
-    fitting.add_argument("--unit", help="of the numbers of a CSV: ns, us, ms or s")
-    fitting.add_argument("--column", help="heading of the round trips in a CSV")
-    fitting.add_argument(
-        "--site",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="given twice: the ends of the pair that was measured, or which pair of FILE is meant",
-    )
-    for role in network_assembly.ROLES:
-        fitting.add_argument(f"--{role}", metavar="SITE", help=f"at which site the {role} is")
-    fitting.add_argument(
-        "--distribution", choices=DISTRIBUTIONS, help="to take (default: the nearest)"
-    )
-    fitting.add_argument(
-        "--blocks",
-        type=int,
-        metavar="N",
-        help="keep the order of the samples in blocks of N: round trips come in bursts",
-    )
-    fitting.add_argument(
-        "--mbit",
-        type=float,
-        metavar="RATE",
-        help="rate of the measured links in Mbit/s, where FILE does not say it",
-    )
-    fitting.add_argument("--output", metavar=f"NET{SUFFIX}", help="network file to write")
-    fitting.add_argument("--figure", metavar="FIT.png", help="picture to write: PNG, SVG or PDF")
-    fitting.set_defaults(run=run_fit)
-    showing = actions.add_parser("show", help="what a network file says")
-    showing.add_argument("file", metavar=f"NET{SUFFIX}")
-    showing.set_defaults(run=run_show)
 
 
-def run_show(options: argparse.Namespace) -> int:
+def _show_command() -> Command:
+    file = argument("file", f"NET{SUFFIX}")
+    as_json = flag("--json", "JSON instead of a table")
+    return Command(
+        "show",
+        run_show,
+        [file, as_json, reference_option("network files", *NETWORK)],
+        text="Show what a network file says.",
+    )
+
+
+def run_show(options: Options) -> int:
     """Print the network."""
     network = scenario(options.file).network
     directions = [link.direction(end) for link in network.links for end in (link.a, link.b)]
     links = [direction.row() for direction in directions]
     head = ("link", "one way", "Mbit/s", "loss", "queue")
+    if options.json:
+        found = {
+            "name": network.name,
+            "links": [dict(zip(head, link, strict=True)) for link in links],
+            "sites": list(network.sites),
+            "parties": {str(ROLES.get(p, p)): site for p, site in network.placement.items()},
+            "connection": {
+                each.name: getattr(network.connection, each.name)
+                for each in fields(network.connection)
+            },
+        }
+        sys.stdout.write(json.dumps(found, indent=1) + "\n")
+        return 0
     parties = ", ".join(
         f"{ROLES.get(party, party)} at {site}" for party, site in network.placement.items()
     )
@@ -104,14 +141,18 @@ def run_show(options: argparse.Namespace) -> int:
     return 0
 
 
-def run_fit(options: argparse.Namespace) -> int:
+def run_fit(options: Options) -> int:
     """Read measurements, fit them, print the fits, and write the outputs."""
     _check_outputs(options)
     found = reading.read(options.file, options.format, unit=options.unit, column=options.column)
     series = _sites(found.series, options.site)
     fits = [fit(each, options.distribution, options.blocks) for each in series]
     chosen = replace(found, series=tuple(series))
-    sys.stdout.write("\n".join(chosen.summary) + f"\n{_format_fits(fits)}\n")
+    chose = [each.headline for each in fits[:IN_FULL]]
+    if len(fits) > IN_FULL:
+        chose = [f"{counted(len(fits), 'pair')} fitted"]
+    lines = [*chose, *(f"  {line}" for line in chosen.summary), _format_fits(fits)]
+    sys.stdout.write("\n".join(lines) + "\n")
     asked = {
         role: site
         for role in network_assembly.ROLES
@@ -128,7 +169,8 @@ def run_fit(options: argparse.Namespace) -> int:
     sys.stdout.write("\n".join(lines) + "\n")
     if options.output is not None:
         try:
-            made.network.save(options.output, made.note(found.path))
+            note = f"{made.note(found.path)}\nWritten by mpcsim {__version__}."
+            made.network.save(options.output, note)
         except OSError as error:
             raise UsageError(f"--output: {options.output}: {error.strerror or error}") from None
         sys.stdout.write(
@@ -139,7 +181,7 @@ def run_fit(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_outputs(options: argparse.Namespace) -> None:
+def _check_outputs(options: Options) -> None:
     """Check the outputs before anything is fitted."""
     if options.output is not None and not options.output.endswith(SUFFIX):
         raise UsageError(f"--output: {options.output} does not end in {SUFFIX}")

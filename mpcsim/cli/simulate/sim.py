@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
@@ -10,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from mpcsim.cli.network import scenario
-from mpcsim.cli.simulate.compare import add_replay, replay_scenario
+from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
+from mpcsim.cli.network import format_losses, losses, scenario
+from mpcsim.cli.reference import SCENARIO, reference_option
+from mpcsim.cli.simulate.compare import replay_options, replay_scenario
 from mpcsim.errors import UsageError
 from mpcsim.sim import (
     Network,
@@ -19,6 +20,7 @@ from mpcsim.sim import (
     Scenario,
     Table,
     Trace,
+    compare,
     counted,
     milliseconds,
     run_scenario,
@@ -41,32 +43,34 @@ A scenario file says what is run, over which network, and what goes wrong there:
   institution = "frankfurt"
   access = "lte"
 
-The text of mpcsim.sim.scenario says what else may be in it: faults, links one by one, any number of
-parties. A network file is a scenario, too, and so is a preset as --network of mpcsim serve has it.
+--reference says what else may be in it: faults, links one by one, any number of parties. A network
+file is a scenario, too, and so is a preset as --network of mpcsim serve has it.
+
+Columns of the tasks: verdict; sessions that were run (attempts); the time until the last one ended
+(after ms); length of the longest chain of messages (sequential delays); all messages, and the size
+of their envelopes without the transport's overhead (sent).
+Columns of the replays: see mpcsim compare --help.
 """
 
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
+def command() -> Command:
+    return Command(
         "sim",
-        help="run a scenario: real protocols over a modelled network, in virtual time",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=EPILOG,
+        run,
+        [
+            argument("scenario", "SCENARIO", help="a file (FILE.toml) or a preset"),
+            *replay_options(0),
+            option(
+                "--traces", "write a trace of each task there (JSONL)", type=FILE, metavar="FOLDER"
+            ),
+            flag("--json", "JSON instead of tables"),
+            reference_option("scenario files", *SCENARIO),
+        ],
+        more=EPILOG,
     )
-    parser.add_argument("scenario", metavar="SCENARIO", help="a file (FILE.toml) or a preset")
-    add_replay(parser, 0)
-    parser.add_argument(
-        "--traces",
-        type=Path,
-        metavar="FOLDER",
-        help="write a trace of each task there (JSONL)",
-    )
-    parser.add_argument("--json", action="store_true", help="JSON instead of tables")
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the scenario; return 1 unless everything completed and is valid."""
     if options.approximate and not options.samples:
         raise UsageError("--approximate: of a replay, and none is asked for: --samples=N")
@@ -84,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
         found = {
             "version": __version__,
             "network": what.network.name,
+            "losses": losses(what.network),
             "seed": what.seed,
             "scenario": str(what),
             "tasks": tasks,
@@ -144,47 +149,46 @@ def _data(result: Result[Any], replay: CompletionTimes | None) -> dict[str, Any]
 def _format_results(
     network: Network, results: tuple[Result[Any], ...], replays: list[CompletionTimes | None]
 ) -> Iterator[str]:
-    yield f"{network.name or 'a network'}, scope protocol"
-    timed = any(replay is not None for replay in replays)
-    heads = [f"p{percent:g} ms" for percent in PERCENTS] if timed else []
-    rows = []
-    for result, replay in zip(results, replays, strict=True):
-        trace = result.trace
-        row = [
-            trace.name,
-            trace.verdict.value,
-            str(len(result.attempts)),
-            milliseconds(result.elapsed_ms),
-            str(sequential_delays(trace)),
-            str(len(trace.messages)),
-            size(_bytes(trace)),
-        ]
-        if timed:
-            at = replay.percentiles(PERCENTS).values() if replay else ()
-            row += [milliseconds(ms) for ms in at] or ["" for _ in PERCENTS]
-        rows.append(row)
-    columns = ["task", "verdict", "attempts", "ms", "delays", "messages", "bytes", *heads]
-    yield Table(columns, rows, frozenset(columns[2:])).text()
+    """Yield the page: how many tasks completed, a row for each, and its replays' percentiles."""
+    over = network.name or "a network"
+    good = sum(result.ok for result in results)
+    yield f"{over}: {good} of {counted(len(results), 'task')} completed valid"
+    yield "  scope protocol"
+    if lost := format_losses(network):
+        yield f"  {lost}"
     for result in results:
         for ending in result.trace.endings:
             if ending.text:
                 yield f"  {result.trace.name}: party {ending.party} {ending.text}"
-    for replay in replays:
-        if replay is not None:
-            ends = ((percent, *_interval(replay, percent)) for percent in PERCENTS)
-            said = (f"p{p:g} {_end(low)} to {_end(high)}" for p, low, high in ends)
-            yield f"  {replay.name}: 95% intervals in ms: {', '.join(said)}"
-            yield from (f"  {replay.name}: {note}" for note in replay.notes())
+    columns = ["task", "verdict", "attempts", "after ms", "sequential delays", "messages", "sent"]
+    rows = [
+        [
+            result.trace.name,
+            result.verdict.value,
+            str(len(result.attempts)),
+            milliseconds(result.elapsed_ms),
+            str(sequential_delays(result.trace)),
+            str(len(result.trace.messages)),
+            size(_bytes(result.trace)),
+        ]
+        for result in results
+    ]
+    yield "\n" + Table(columns, rows, frozenset(columns[2:])).text()
+    if timed := {
+        f"{at} {replay.name}" if len(replays) > 1 else replay.name: replay
+        for at, replay in enumerate(replays, 1)
+        if replay is not None
+    }:
+        found = compare(timed)
+        yield "\nReplayed:"
+        yield from (f"  {note}" for note in found.notes()[1:])
+        yield found.table().text()
 
 
 def _interval(replay: CompletionTimes, percent: float) -> tuple[float | None, float | None]:
     """Return the confidence interval of a percentile; None: an open end."""
     low, high = replay.interval(percent)
     return low or None, high if math.isfinite(high) else None
-
-
-def _end(ms: float | None) -> str:
-    return "?" if ms is None else milliseconds(ms)
 
 
 def _bytes(trace: Trace) -> int:

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
-from typing import Any
+from typing import Final
 
+from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
 from mpcsim.errors import InvalidEncoding, UsageError, escape_unprintable
 from mpcsim.sim import Trace, rerun
 
+FORMS: Final = ("json", "mermaid", "scenario", "perfetto", "rerun")
 
-def add(subparsers: Any) -> None:
-    """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "trace", help="look at a recorded run (Trace.save_jsonl, mpcsim sim --traces)"
+
+def command() -> Command:
+    return Command(
+        "trace",
+        run,
+        [
+            argument("file", "FILE", help="a trace as JSON Lines"),
+            flag("--json", "the whole trace as one JSON object"),
+            flag("--mermaid", "a sequence diagram as Mermaid text"),
+            flag("--scenario", "what made it, as a scenario file"),
+            option("--perfetto", "write it for ui.perfetto.dev", type=FILE, metavar="OUT"),
+            flag("--rerun", "execute it again from its seeds; status 1 if it comes out otherwise"),
+        ],
     )
-    parser.add_argument("file", metavar="FILE", help="a trace as JSON Lines")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="the whole trace as one JSON object")
-    form.add_argument("--mermaid", action="store_true", help="a sequence diagram as Mermaid text")
-    form.add_argument("--scenario", action="store_true", help="what made it, as a scenario file")
-    form.add_argument("--perfetto", type=Path, metavar="OUT", help="write it for ui.perfetto.dev")
-    form.add_argument(
-        "--rerun",
-        action="store_true",
-        help="execute it again from its seeds; status 1 if it comes out otherwise",
-    )
-    parser.set_defaults(run=run)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the chosen forms; by default the summary and the critical path."""
+    chosen = [f"--{form}" for form in FORMS if getattr(options, form)]
+    if len(chosen) > 1:
+        raise UsageError(f"one of them at a time: {', '.join(chosen)}")
     trace = load(options.file)
     status = 0
     if options.json:

@@ -10,11 +10,25 @@ names and give exactly the same results:
 ``mpcsim.crypto.kernels.interface`` documents every operation: shapes, units and sources.
 """
 
-from mpcsim.crypto.kernels import plain, vectorised
+from typing import TYPE_CHECKING
+
+from mpcsim.crypto.kernels import plain
 from mpcsim.crypto.kernels.interface import Kernel, ScalarVector
 
+if TYPE_CHECKING:
+    DEFAULT: Kernel
+    VECTORISED: Kernel
+
 PLAIN: Kernel = plain
-VECTORISED: Kernel = vectorised
-DEFAULT: Kernel = VECTORISED
+
+
+def __getattr__(name: str) -> Kernel:
+    # Imported on first use: numpy is 17 MB, and only multiplications on secp256k1 need it.
+    if name in ("DEFAULT", "VECTORISED"):
+        from mpcsim.crypto.kernels import vectorised
+
+        return vectorised
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = ["DEFAULT", "PLAIN", "VECTORISED", "Kernel", "ScalarVector"]

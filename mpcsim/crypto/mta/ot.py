@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Any, cast
 
+from mpcsim.crypto import kernels
 from mpcsim.crypto.encoding import (
     BYTES32,
     SCALAR,
@@ -36,7 +38,7 @@ from mpcsim.crypto.encoding import (
 from mpcsim.crypto.groups.group import Scalar
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.crypto.hashing import Tag, tagged_hash, tagged_xof
-from mpcsim.crypto.kernels import DEFAULT, Kernel, ScalarVector
+from mpcsim.crypto.kernels import Kernel, ScalarVector
 from mpcsim.crypto.mta.base import WIDTH, Mta, direction_sid
 from mpcsim.crypto.ot import all_but_one as ot_all_but_one
 from mpcsim.crypto.ot import base as ot_base
@@ -192,10 +194,16 @@ class OtMta(Mta):
     Offer = ot_extension.ExtensionMessage
     Reply = OtReply
 
-    def __init__(self, parameters: OtParameters = STANDARD, kernel: Kernel = DEFAULT) -> None:
+    def __init__(self, parameters: OtParameters = STANDARD, kernel: Kernel | None = None) -> None:
         self.parameters = parameters
-        self.kernel = kernel
+        if kernel is not None:
+            self.kernel = kernel
         self.identifier = parameters.identifier
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Kernel to compute with: the default one, unless another was given."""
+        return kernels.DEFAULT
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not OtMta or type(other) is not OtMta:
@@ -207,14 +215,15 @@ class OtMta(Mta):
 
     def __getstate__(self) -> dict[str, Any]:
         # Kernels are modules, which do not pickle, and stay one and the same in a deep copy.
-        kernel = self.kernel
+        if (kernel := vars(self).get("kernel")) is None:
+            return vars(self)
         return vars(self) | {
             "kernel": kernel.__name__ if isinstance(kernel, ModuleType) else kernel
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        if isinstance(kernel := state["kernel"], str):
+        if isinstance(kernel := state.get("kernel"), str):
             self.kernel = cast(Kernel, import_module(kernel))
 
     def setup_start(

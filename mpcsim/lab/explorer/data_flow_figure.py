@@ -49,6 +49,8 @@ def data_flow() -> Chart:
     axes.set_xlim(0, _WIDTH)
     axes.set_ylim(_HEIGHT, 0)
     axes.axis("off")
+    title = "Who holds which share of a key, and what passes between them"
+    axes.text(0.17, 0.2, title, fontsize=_HEAD, fontweight="bold", color=BLACK, va="center")
     for station in COMPONENTS:
         _draw(axes, station)
     _arrow(axes, _CALLER, _NODE, -0.13, "what to sign,\nencrypted share", above=True)

@@ -1,6 +1,6 @@
 """Panel as a widget: sends the view to the browser, and carries out its commands.
 
-The drawing is in ``static/panel.js``; ``mpcsim/lab/pictures.js`` saves it as a picture.
+The drawing is in ``static/panel.js``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import anywidget
 import traitlets
 
 from mpcsim.errors import MpcError, UsageError
+from mpcsim.lab.browser_files import concatenate
 from mpcsim.lab.what_if.comparison import Comparison
 from mpcsim.lab.what_if.fields import FIELDS
 from mpcsim.lab.what_if.views import as_json, view
@@ -22,10 +23,7 @@ STATIC = Path(__file__).parent / "static"
 class WhatIfWidget(anywidget.AnyWidget):
     """Widget that shows a comparison in a notebook."""
 
-    _esm = "\n".join(
-        path.read_text(encoding="utf-8")
-        for path in (STATIC.parents[1] / "pictures.js", STATIC / "panel.js")
-    )
+    _esm = concatenate([STATIC / "panel.js"])
     _css = STATIC / "panel.css"
 
     view = traitlets.Dict().tag(sync=True)

@@ -13,7 +13,7 @@ application.
 
 from mpcsim.service.fault_injection import access, app
 from mpcsim.service.fault_injection.client import over_http
-from mpcsim.service.fault_injection.commands import COMMANDS, Argument
+from mpcsim.service.fault_injection.commands import COMMANDS, Argument, ControlCommand
 from mpcsim.service.fault_injection.controller import (
     FaultController,
     check_workers,
@@ -28,6 +28,7 @@ from mpcsim.service.fault_injection.process_faults import (
 
 __all__ = [
     "COMMANDS",
+    "ControlCommand",
     "Argument",
     "ProcessFaults",
     "TokenExpiry",

@@ -261,8 +261,9 @@ COMMANDS: Final[Mapping[str, ControlCommand]] = {
             "have the next calls of an endpoint fail",
             "around the node's application",
             "the status, with the body that it really has. 409 of `sign` and `presign` is 500 "
-            "`Upstream returned 409 Conflict: a signing session for this key is in progress`. "
-            "With --done the call is carried out, and its answer lost. `hang`: no answer",
+            "`Upstream returned 409 Conflict: a signing session for this key is in progress; "
+            "with the gateway's --queue, calls wait`. With --done the call is carried out, and its "
+            "answer lost. `hang`: no answer",
             "`fail ENDPOINT ANSWER --times 0`; what hangs goes on then, if it is still waited for",
             (
                 _choice("endpoint", "of the node", ENDPOINTS),

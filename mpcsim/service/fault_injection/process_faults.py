@@ -61,10 +61,9 @@ class ProcessFaults:
     def __init__(self, line: socket.socket | None = None) -> None:
         """
         Args:
-            line: to whoever started it; by default the standard input. Its first line is waited
-                for.
+            line: to whoever started the process, whose first line is waited for; None: whoever
+                made this object says by itself what is to fail (``apply``).
         """
-        self._line = (line or socket.socket(fileno=0)).makefile("rwb")
         self.conditions = AS_STARTED
         self.failures: dict[str, EndpointFailure] = {}
         self.expired_tokens_due = 0
@@ -77,7 +76,9 @@ class ProcessFaults:
         self.changed = asyncio.Event()
         """Set when other conditions are in force; then it is another event."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._answer(self._line.readline())
+        if line is not None:
+            self._line = line.makefile("rwb")
+            self._answer(self._line.readline())
 
     def now(self) -> float:
         """Seconds since 1970 UTC, by the clock of this process."""
@@ -88,6 +89,14 @@ class ProcessFaults:
         with suppress(OSError):  # whoever is gone has not read all answers
             while message := self._line.readline():
                 self._answer(message)
+
+    def apply(self, do: str, **fields: Any) -> Any:
+        """Execute a command: ``set``, ``fail``, ``expire``, ``clear`` or ``tell``.
+
+        Raises:
+            UsageError: it cannot be carried out.
+        """
+        return getattr(self, f"_{do}")(**fields)
 
     def attach_loop(self) -> None:
         """Make further changes in the event loop that is running."""
@@ -100,7 +109,7 @@ class ProcessFaults:
             return
         number, do = fields.pop("number"), fields.pop("do")
         try:
-            answer = {"said": getattr(self, f"_{do}")(**fields)}
+            answer = {"said": self.apply(do, **fields)}
         except UsageError as error:
             answer = {"refused": str(error)}
         except Exception as error:  # whoever waits is to hear of it, and the line goes on
@@ -191,7 +200,7 @@ def accept_faults() -> ProcessFaults:
         SystemExit: there is no such line.
     """
     try:
-        faults = ProcessFaults()
+        faults = ProcessFaults(socket.socket(fileno=0))
     except OSError:
         sys.exit("standard input is no line to switch this process over: mpcsim serve --control")
     terminate_after(faults.listen)

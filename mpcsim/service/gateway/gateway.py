@@ -217,12 +217,8 @@ class Gateway:
         session = await self.sessions.begin(caller, body.session_id, curve, GENERATION)
 
         def open_session(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
-            request = replace(body, messages=messages)
-
-            def ask() -> Awaitable[bytes]:
-                return self.links[party].call(session.scope("generate"), request, caller.times)
-
-            return self.activation.ask_merging(party, user_id, curve, caller.times, ask)
+            request, scope = replace(body, messages=messages), session.scope("generate")
+            return self.activation.ask_about_key(caller, party, scope, request, curve)
 
         mail, _ = await self._router.route(caller, session, body.messages, open_session)
         return wire.MessageBatch(mail)
@@ -248,10 +244,8 @@ class Gateway:
             raise key_recovered_meanwhile()
 
         def open_session(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
-            def ask() -> Awaitable[bytes]:
-                return self.links[party].call(session.scope("recover"), body, caller.times)
-
-            return self.activation.ask_merging(party, user_id, curve, caller.times, ask)
+            scope = session.scope("recover")
+            return self.activation.ask_about_key(caller, party, scope, body, curve)
 
         mail, begun = await self._router.route(caller, session, (), open_session)
         records = {p: answer.record for p, answer in begun.items() if answer.record is not None}

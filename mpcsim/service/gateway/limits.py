@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -23,11 +22,8 @@ from typing import Any, Final, Self
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, rate_exceeded
 from mpcsim.service.gateway.sessions.sessions import CallerContext
-from mpcsim.service.web.user_limits import TokenBucket
+from mpcsim.service.web.user_limits import KeyedBuckets, TokenBucket
 
-MAX_USERS: Final = 100_000
-"""Users whose buckets are kept, some 200 bytes each; beyond, the ones idle longest get a full
-bucket."""
 MINUTE_S: Final = 60.0
 _RATE: Final = re.compile(r"(?P<count>[0-9]{1,9})(?:/(?P<seconds>[0-9]{1,9}(?:\.[0-9]{1,9})?)s?)?")
 
@@ -79,12 +75,9 @@ class Limit:
         """
         self.what = what
         self.rate = rate
-        self._bucket = TokenBucket(rate.count, rate.seconds)
+        self.buckets = KeyedBuckets(TokenBucket(rate.count, rate.seconds))
         self._clock = clock
         self._is_counted = is_counted
-        self._full_at: OrderedDict[str, float] = OrderedDict()
-        """Time at which each user's bucket is full again, least recent user first. Users who are
-        not here have a full bucket."""
 
     def take(self, user_id: str) -> None:
         """Take one token from a user's bucket.
@@ -92,26 +85,8 @@ class Limit:
         Raises:
             Refused: the bucket is empty; nothing is taken.
         """
-        now, known = self._clock(), self._full_at
-        while known and known[oldest := next(iter(known))] <= now:
-            del known[oldest]
-        full_at, wait_s = self._bucket.take(known.get(user_id, now), now)
-        if wait_s > 0:
+        if wait_s := self.buckets.take(user_id, self._clock()):
             raise rate_exceeded(self.what, max(1, math.ceil(wait_s)))
-        known[user_id] = full_at
-        known.move_to_end(user_id)
-        if len(known) > MAX_USERS:
-            known.popitem(last=False)
-
-    def refund(self, user_id: str) -> None:
-        """Return a user's last token: the request was refused."""
-        if user_id in self._full_at:
-            self._full_at[user_id] -= self._bucket.each_s
-
-    @property
-    def user_count(self) -> int:
-        """Number of users whose bucket is kept."""
-        return len(self._full_at)
 
     def limit_verb(self, verb: Verb) -> Verb:
         """Wrap a verb of the gateway so that it is refused beyond the limit."""
@@ -124,7 +99,7 @@ class Limit:
             try:
                 return await verb(caller, data)
             except (Refused, InvalidEncoding):
-                self.refund(user_id)
+                self.buckets.refund(user_id)
                 raise
 
         return limited

@@ -97,6 +97,7 @@ class _BoundedPool(Generic[K, V]):
         self._size -= len(self._of.pop(key_id, ()))
 
     def clear(self) -> None:
+        """Drop all values of all keys."""
         self._of.clear()
         self._size = 0
 
@@ -109,38 +110,16 @@ class _BoundedPool(Generic[K, V]):
         return thing
 
 
-class PresignatureShares:
-    """This node's shares of presignatures that it signs with (P1)."""
-
-    def __init__(self) -> None:
-        self._pool: _BoundedPool[bytes, Presignature] = _BoundedPool()
+class PresignatureShares(_BoundedPool[bytes, Presignature]):
+    """This node's shares of presignatures that it signs with, by id; taken at 7 (P1)."""
 
     def keep(self, key_id: str, presignatures: Iterable[Presignature]) -> None:
         for presignature in presignatures:
-            self._pool.put(key_id, presignature.id, presignature)
-
-    def take(self, key_id: str, identifier: bytes) -> Presignature:
-        """Remove a share and return it (7).
-
-        Raises:
-            Refused: it is not here.
-        """
-        return self._pool.take(key_id, identifier)
-
-    def forget(self, key_id: str) -> None:
-        """Drop all of a key."""
-        self._pool.forget(key_id)
-
-    def clear(self) -> None:
-        """Drop all of all keys."""
-        self._pool.clear()
+            self.put(key_id, presignature.id, presignature)
 
 
-class UsageTokens:
+class UsageTokens(_BoundedPool[tuple[bytes, int], None]):
     """Usage tokens: each permits one use of presignatures that the other node signs with (P2)."""
-
-    def __init__(self) -> None:
-        self._pool: _BoundedPool[tuple[bytes, int], None] = _BoundedPool()
 
     def issue(self, key_id: str, count: int, rng: Rng) -> bytes:
         """Return a usage token for ``count`` presignatures: numbers 0, 1, ... of it (4).
@@ -150,7 +129,7 @@ class UsageTokens:
         """
         allowance = rng.bytes(ALLOWANCE_BYTES)
         for index in range(count):
-            self._pool.put(key_id, (allowance, index), None)
+            self.put(key_id, (allowance, index), None)
         return allowance
 
     def use(self, key_id: str, allowance: bytes, index: int) -> None:
@@ -159,15 +138,7 @@ class UsageTokens:
         Raises:
             Refused: it has been spent, or never was issued.
         """
-        self._pool.take(key_id, (allowance, index))
-
-    def forget(self, key_id: str) -> None:
-        """Drop all of a key."""
-        self._pool.forget(key_id)
-
-    def clear(self) -> None:
-        """Drop all of all keys."""
-        self._pool.clear()
+        self.take(key_id, (allowance, index))
 
 
 class Presignatures:

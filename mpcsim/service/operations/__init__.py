@@ -17,7 +17,13 @@ with needs_extra("gateway", "the wallet service"):
         open_gateway,
         open_mpc_node,
     )
-    from mpcsim.service.operations.data_folder import link_file, log_folder_of, prepare, store_file
+    from mpcsim.service.operations.data_folder import (
+        chain_file,
+        link_file,
+        log_folder_of,
+        prepare,
+        store_file,
+    )
     from mpcsim.service.operations.doctor import Doctor, KeyReport, doctor
     from mpcsim.service.operations.options import GatewayOptions
     from mpcsim.service.operations.rotation import (
@@ -59,6 +65,7 @@ __all__ = [
     "access_token",
     "back_up",
     "backend",
+    "chain_file",
     "check_ports",
     "doctor",
     "free_port",

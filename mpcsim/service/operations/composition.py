@@ -17,7 +17,6 @@ from mpcsim.service.gateway import limits
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.gateway.activation.attestations import Attestations
 from mpcsim.service.gateway.activation.suspensions import Suspensions
-from mpcsim.service.gateway.api.app import create_app
 from mpcsim.service.gateway.api.smart_accounts import SmartAccounts, embedded
 from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway, GatewayParts
@@ -117,6 +116,9 @@ def open_gateway(
         UsageError: the folder cannot be used, another gateway uses it, a file in it is something
             else or damaged, or the files are of different deployments (``store_consistency``).
     """
+    # Imported here: FastAPI takes an MPC node 15 MB and a quarter of a second.
+    from mpcsim.service.gateway.api.app import create_app
+
     rng, now = options.rng or SystemRng(), options.now
     with _store_errors_as_usage_errors(), ExitStack() as opened:
         data = None if folder is None else Path(folder)

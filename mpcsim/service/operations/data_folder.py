@@ -2,16 +2,16 @@
 
 ::
 
-    DATA/gateway/      gateway.sqlite      operator.link  institution.link
+    DATA/gateway/      gateway.sqlite      operator.link  institution.link  chain
     DATA/operator/     operator.sqlite     gateway.link
     DATA/institution/  institution.sqlite  gateway.link
     DATA/logs/         of all processes that mpcsim serve starts (rpc.log_files)
 
-A link file holds the key that authenticates what the gateway and one MPC node say to each other,
-and which deployment they are part of; both have the same one, except while it is changed
-(``rotation``): then the MPC node's has another key in a second line, and how long that is accepted,
-too. Each folder has a lock, too, and may be on another machine than the others, once the links are
-made.
+``chain`` is the address of the gateway's own chain while it runs. A link file holds the key that
+authenticates what the gateway and one MPC node say to each other, and which deployment they are
+part of; both have the same one, except while it is changed (``rotation``): then the MPC node's has
+another key in a second line, and how long that is accepted, too. Each folder has a lock, too, and
+may be on another machine than the others, once the links are made.
 """
 
 from __future__ import annotations
@@ -89,6 +89,11 @@ class LinkSecret:
 def store_file(data: Path, role: str) -> Path:
     """Return the path of a service's store."""
     return data / role / file_of(role)
+
+
+def chain_file(data: Path) -> Path:
+    """Return the path of the file with the address of the gateway's own chain."""
+    return data / REGISTRY / "chain"
 
 
 def log_folder_of(data: Path) -> Path:
@@ -196,7 +201,8 @@ def claim_folder(folder: Path) -> Iterator[None]:
         folder.mkdir(mode=0o700, exist_ok=True)
         claim = os.open(folder / LOCK_FILE, os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
-        raise UsageError(f"data folder {folder}: {error}") from error
+        places = folder, folder / LOCK_FILE, folder.parent
+        raise UsageError(f"data folder {_explain(error, *places)}") from error
     try:
         _lock(claim, folder)
         _remove_unfinished_stores(folder)
@@ -290,9 +296,22 @@ def _read_link_file(path: Path) -> LinkSecret | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+        raise UsageError(_explain(error, path.parent, path)) from None
     except ValueError:
         raise UsageError(f"{path}: it is damaged; put a whole one back") from None
+
+
+def _explain(error: OSError, *paths: Path) -> str:
+    """Return why a path cannot be used, and whose the first is that is another user's."""
+    user = os.geteuid()
+    for path in paths if isinstance(error, PermissionError) else ():
+        with suppress(OSError):
+            if (owner := path.stat().st_uid) != user:
+                return (
+                    f"{path} belongs to user {owner}, and this process is user {user}'s; run it as "
+                    f"user {owner}, or chown -R {user} {path}"
+                )
+    return f"{paths[0]}: {error.strerror or error}"
 
 
 def _parse_until(text: str) -> float:

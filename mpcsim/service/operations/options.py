@@ -13,8 +13,8 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.link_transport import LinkTransport
 from mpcsim.protocols.engine.events import Listener, silent
-from mpcsim.service.gateway.api.app import TOKEN_LIFETIME_S
 from mpcsim.service.gateway.api.smart_accounts import MakeService
+from mpcsim.service.gateway.api.token_keys import TOKEN_LIFETIME_S
 from mpcsim.service.gateway.limits import Rate
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S

@@ -300,8 +300,8 @@ class SuspensionReceipt(Statement):
     """1: it opened, and the epoch is suspended for good; 0: nobody with a share sealed it."""
 
 
-MAX_EPOCHS: Final = 64
-"""Highest number of epochs of one key in a ``ReconciliationStatement``, of each kind."""
+MAX_HELD: Final = 2
+"""Shares of one key that a node holds besides those of open sessions: active and voted for."""
 
 
 @wire
@@ -322,10 +322,8 @@ class ReconciliationStatement(Statement):
     curve_name: Annotated[str, Text(16)]
     active: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
     voted: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
-    suspended: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_EPOCHS)]
+    suspended: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_HELD)]
     """Epochs that are held here and suspended here, or at the other node, as that one once said."""
-    aborted: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_EPOCHS)]
-    """Epochs for which this node has signed an abort, the newest first, as far as it remembers."""
     restored: Annotated[int, U8]
     """1: its store was put back, and has not heard of this key from the other node since; 2: the
     same, and it goes on from what is there, though the other's was put back, too."""

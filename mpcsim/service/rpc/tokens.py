@@ -63,6 +63,8 @@ class TokenError(MpcError):
         super().__init__(f"{fault.name}: {why}" if why else fault.name)
         self.code = int(fault)
         self.message = fault.name
+        self.why = why or None
+        """What the text says beyond ``message``."""
 
     def detail(self) -> dict[str, int | str]:
         """Body of the 401."""

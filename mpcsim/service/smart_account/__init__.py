@@ -22,10 +22,12 @@ finally:
 from mpcsim.service.smart_account import setup  # noqa: E402
 from mpcsim.service.smart_account.deployment import deploy_token, mint  # noqa: E402
 from mpcsim.service.smart_account.endpoints import Endpoint  # noqa: E402
+from mpcsim.service.smart_account.setup import give_coins  # noqa: E402
 
 __all__ = [
     "Endpoint",
     "deploy_token",
+    "give_coins",
     "mint",
     "setup",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Final
 
 from eth_account import Account
@@ -16,6 +18,8 @@ from mpcsim.service.smart_account.chain.anvil import GAS_OF_USER, AnvilChain
 from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
 from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
 from mpcsim.service.smart_account.deployment import DEFAULT_DEPOSIT
+from mpcsim.service.smart_account.errors import BadRequest, ChainUnavailable
+from mpcsim.service.smart_account.operation.fields import parse_address
 from mpcsim.service.smart_account.service import SmartAccountService
 
 BUNDLER_BALANCE: Final = 10**24
@@ -48,15 +52,17 @@ def over_embedded_chain(
     )
 
 
-def over_own_process(*, rng: Rng | None = None, budget: int | None = None) -> SmartAccountService:
-    """Return a service over an empty chain in a process of its own (see ``anvil``).
+def over_own_process(
+    *, rng: Rng | None = None, budget: int | None = None, address_file: Path | None = None
+) -> SmartAccountService:
+    """Return a service over an empty chain in a process of its own (see ``AnvilChain``).
 
     Raises:
         UsageError: the contracts or anvil are not installed.
         ChainUnavailable: the process does not start.
     """
     bundler, sponsor, balances = _fresh_accounts(rng)
-    chain = AnvilChain(balances)
+    chain = AnvilChain(balances, address_file=address_file)
     try:
         return SmartAccountService(
             chain,
@@ -94,6 +100,32 @@ def over_rpc(
         account(sponsor_key),
         deposit=deposit,
         budget=budget,
+    )
+
+
+def give_coins(address_file: Path, address: str, wei: int) -> int:
+    """Add coins to an account of the chain that a gateway runs; return its new balance in wei.
+
+    Args:
+        address_file: the gateway's.
+
+    Raises:
+        UsageError: the address is none, or no gateway runs a chain of its own there.
+    """
+    try:
+        to = parse_address("address", address)
+        with closing(JsonRpcChain(address_file.read_text())) as chain:
+            if str(chain.request("web3_clientVersion")).startswith("anvil/"):
+                balance = chain.balance(to) + wei
+                chain.request("anvil_setBalance", to, hex(balance))
+                return balance
+    except BadRequest as error:
+        raise UsageError(str(error)) from None
+    except (OSError, ChainUnavailable):
+        pass
+    raise UsageError(
+        f"no gateway of {address_file.parent} runs a chain of its own: it starts one at the first "
+        "smart-account request, unless CHAIN_RPC_URL names a chain, where nobody is given coins"
     )
 
 

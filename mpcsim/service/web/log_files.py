@@ -11,6 +11,10 @@ several processes of one name, such as a node's workers, each has files of its o
 Whoever has something to log never waits for a disk, and hears of no error: a thread writes, a few
 times a second. If it cannot, that is said once where the process logs to otherwise; it keeps
 trying, and says then how many lines are missing. What was not written yet is lost in a crash.
+
+``logging.handlers`` has no file that several processes can claim, and none that goes on with a
+whole line after a full disk. Its ``QueueListener`` writes each line alone: with a
+``RotatingFileHandler`` it takes 57 us of a processor instead of 19, 6 of them in the event loop.
 """
 
 from __future__ import annotations

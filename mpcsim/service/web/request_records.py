@@ -7,16 +7,14 @@ what was said: no body but that of an error's answer, no header but an error's c
 from __future__ import annotations
 
 import json
-import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from mpcsim.service.web.user_limits import TokenBucket
+from mpcsim.service.web.user_limits import KeyedBuckets, TokenBucket
 
 REQUEST: Final = "request"
 """Event of the lines that records become."""
@@ -27,9 +25,6 @@ ANONYMOUS_LINES: Final = TokenBucket(200, 20.0)
 must not push everybody's lines out of the files."""
 USER_LINES: Final = TokenBucket(5000, 250.0)
 """The same for each user."""
-MAX_TRACKED_USERS: Final = 10_000
-"""Number of users whose lines are counted; beyond that, those who asked the longest ago are
-forgotten."""
 MAX_ERROR_BODY: Final = 2000
 """Bytes of an error's answer that are kept."""
 
@@ -191,11 +186,8 @@ class LineLimits:
             anonymous: for all requests together of which nobody knows whose they are.
             of_user: for each user.
         """
-        self._anonymous = anonymous
-        self._of_user = of_user
-        self._full_at: OrderedDict[str, float] = OrderedDict()
-        """Time when a user's budget of lines is full again, unknown users under no name; the latest
-        is last."""
+        self._anonymous = KeyedBuckets(anonymous)
+        self._of_user = KeyedBuckets(of_user)
         self._left_out = 0
 
     def admit(self, user_id: str | None, now: float) -> bool:
@@ -204,11 +196,7 @@ class LineLimits:
         Args:
             now: seconds, of any clock.
         """
-        name, bucket = user_id or "", self._of_user if user_id else self._anonymous
-        full_at = self._full_at.pop(name, -math.inf)
-        self._full_at[name], wait_s = bucket.take(full_at, now)
-        if len(self._full_at) > MAX_TRACKED_USERS:
-            self._full_at.popitem(last=False)
+        wait_s = (self._of_user if user_id else self._anonymous).take(user_id, now)
         self._left_out += wait_s > 0
         return not wait_s
 

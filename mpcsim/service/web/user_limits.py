@@ -7,8 +7,8 @@ after the other.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +19,9 @@ SHARE: Final = 4
 """Divisor of a process's connections: the share that one user may have."""
 MOST_OF_USER: Final = 250
 """Unless somebody says otherwise."""
+MAX_BUCKETS: Final = 100_000
+"""Buckets of one kind that are kept, some 200 bytes each; beyond, those not asked for the longest
+are full again."""
 
 
 class TooManyOfUser(MpcError):
@@ -79,3 +82,38 @@ class TokenBucket:
         # What fills up evenly and what was taken at once may differ by rounding.
         wait_s = after - now - self.span_s - 1e-9 * self.span_s
         return (full_at, wait_s) if wait_s > 0 else (after, 0.0)
+
+
+class KeyedBuckets:
+    """A token bucket for each key, such as a user. For one thread at a time."""
+
+    def __init__(self, bucket: TokenBucket) -> None:
+        self._bucket = bucket
+        self._full_at: OrderedDict[Hashable, float] = OrderedDict()
+        """Time at which each bucket is full again, the last one that was asked for at the end.
+        Those that are not here are full."""
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def take(self, key: Hashable, now: float) -> float:
+        """Take a token from a key's bucket.
+
+        Args:
+            now: seconds, of any clock.
+
+        Returns:
+            0; or the seconds to wait if there is none, in which case it is not taken.
+        """
+        known = self._full_at
+        while known and known[oldest := next(iter(known))] <= now:
+            del known[oldest]
+        known[key], wait_s = self._bucket.take(known.pop(key, now), now)
+        if len(known) > MAX_BUCKETS:
+            known.popitem(last=False)
+        return wait_s
+
+    def refund(self, key: Hashable) -> None:
+        """Return the last token taken from a key's bucket."""
+        if key in self._full_at:
+            self._full_at[key] -= self._bucket.each_s

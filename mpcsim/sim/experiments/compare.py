@@ -21,7 +21,18 @@ from numpy.typing import NDArray
 from mpcsim.errors import UsageError
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.replay.results import CompletionTimes
-from mpcsim.sim.rich_display import Table, counted, document, milliseconds
+from mpcsim.sim.rich_display import (
+    FEW,
+    FEW_NOTE,
+    Table,
+    counted,
+    document,
+    few_mark,
+    interval_heads,
+    interval_text,
+    milliseconds,
+    page,
+)
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
@@ -30,20 +41,22 @@ Times = CompletionTimes | CallTimes
 """Distributions that can be compared: replays, with samples or sketches, and repeated calls."""
 
 PERCENTS: Final = (50.0, 95.0, 99.0, 99.9)
-DIFFERENCES: Final = ("p50", "p99")
-"""Measures whose differences are in the table; ``rows`` has all of them."""
+DIFFERENCES: Final = (50.0, 99.0)
+"""Percentiles whose differences are in the table; ``rows`` has all of them."""
 NONE: Final = "-"
-FEW: Final = "*"
-"""Mark of a percentile that rests on few times."""
-MANY: Final = 10
-"""Times beyond a percentile from which on it is not marked."""
 NOISE: Final = "~"
-"""Mark of a difference within the confidence intervals."""
+"""Mark of a difference whose confidence interval contains zero."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
-    """Distributions of times by name, compared with the first of them; displays as a table."""
+    """Distributions of times by name, compared with the first of them; displays as tables.
+
+    The interval of a difference combines those of both percentiles, taken for independent (Zou and
+    Donner 2008, Statistics in Medicine 27): its lower end is the difference less the root of the
+    sum of the squares of the distances to the ends that lower it. Replays of one graph with one
+    seed share their draws: their differences are surer than it says.
+    """
 
     runs: Mapping[str, Times]
     """Distributions by name; the first is the reference."""
@@ -59,10 +72,12 @@ class Comparison:
             Rows with ``name``, ``scope``, ``n``, ``failed``, ``mean_ms``, ``p50_ms``, ``p95_ms``,
             ``p99_ms``, ``p99.9_ms``, and in ``difference_ms`` the same measures (``mean``, ``p50``
             and so on) minus those of the first; in ``low_ms`` and ``high_ms`` the 95% confidence
-            interval of each percentile; of replays ``seed``, ``network`` and ``compute``, too.
+            interval of each percentile, in ``difference_low_ms`` and ``difference_high_ms`` that of
+            its difference; of replays ``seed``, ``network`` and ``compute``, too.
             None: fewer than one of the n times lies beyond, or the interval is open.
         """
         found = {name: _measures(run) for name, run in self.runs.items()}
+        ends = {name: _intervals(run) for name, run in self.runs.items()}
         base = found[self.first]
         return [
             {
@@ -74,40 +89,64 @@ class Comparison:
                 "difference_ms": {
                     measure: _difference(ms, base[measure]) for measure, ms in found[name].items()
                 },
-                **_intervals(run),
+                **ends[name],
+                **_difference_intervals(found[name], ends[name], base, ends[self.first]),
                 **_settings(run),
             }
             for name, run in self.runs.items()
         ]
 
     def table(self) -> Table:
-        """Return the rows as a table for display."""
-        measures = ["mean", *(f"p{percent:g}" for percent in PERCENTS)]
-        columns = ["", "n", *(f"{m} ms" for m in measures), *(f"{m} vs first" for m in DIFFERENCES)]
-        scopes = len(self._scopes) > 1
+        """Return the percentiles with their intervals, and the mean, a row each."""
+        *shown, last = PERCENTS
+        columns = ["time", "n", "mean ms", *interval_heads(shown), f"p{last:g} ms"]
         rows = []
-        found = self.rows()
-        base = found[0]
-        for at, row in enumerate(found):
-            more = [
-                _format_cell(row["difference_ms"][measure], "+,.2f") + _noise(row, base, measure)
-                if at
-                else NONE
-                for measure in DIFFERENCES
-            ]
-            rows.append(
-                [
-                    f"{row['name']} ({row['scope']})" if scopes else row["name"],
-                    f"{row['n']:,}",
-                    *(_format_cell(row[f"{m}_ms"]) + _few(row, m) for m in measures),
-                    *more,
-                ]
-            )
+        for row in self.rows():
+            cells = [self._label(row), f"{row['n']:,}", _format_cell(row["mean_ms"])]
+            for percent in shown:
+                cells += [_percentile_cell(row, percent), _interval_cell(row, f"p{percent:g}")]
+            rows.append([*cells, _percentile_cell(row, last)])
         return Table(columns, rows, frozenset(columns[1:]))
 
+    def differences(self) -> Table:
+        """Return the differences of percentiles to those of the first, with their intervals."""
+        columns = [f"compared with {self._label(self.rows()[0])}", *interval_heads(DIFFERENCES)]
+        rows = []
+        for row in self.rows()[1:]:
+            cells = [self._label(row)]
+            for percent in DIFFERENCES:
+                measure = f"p{percent:g}"
+                mark = _noise(row, measure)
+                cells += [
+                    _format_cell(row["difference_ms"][measure], "+,.2f") + mark,
+                    _interval_cell(row, measure, "difference_", "+,.2f"),
+                ]
+            rows.append(cells)
+        return Table(columns, rows, frozenset(columns[1:]))
+
+    def _label(self, row: Mapping[str, Any]) -> str:
+        return f"{row['name']} ({row['scope']})" if len(self._scopes) > 1 else row["name"]
+
+    def _tables(self) -> list[Table]:
+        return [self.table(), self.differences()] if len(self.runs) > 1 else [self.table()]
+
+    @property
+    def headline(self) -> str:
+        """The shortest median, and how it compares with the first."""
+        rows = self.rows()
+        best = min(rows, key=lambda row: row["p50_ms"] or math.inf)
+        said = f"{self._label(best)}, p50 {_format_cell(best['p50_ms'])} ms"
+        if len(rows) == 1:
+            return f"{said}, p99 {_format_cell(best['p99_ms'])} ms"
+        if best is rows[0]:
+            return f"shortest median: {said}, the first"
+        saved = _format_cell(best["difference_ms"]["p50"], "+,.2f")
+        noise = ", which may be noise" if _noise(best, "p50") else ""
+        return f"shortest median: {said}, {saved} ms beside {self._label(rows[0])}{noise}"
+
     def notes(self) -> list[str]:
-        """Return the remarks under the table: scopes, failures, approximations."""
-        notes = [f"scope {' and '.join(self._scopes)}; first: {self.first}"]
+        """Return the remarks: scopes, failures, approximations, marks."""
+        notes = [f"scope {' and '.join(self._scopes)}"]
         if len(self._scopes) > 1:
             notes.append("times of different things: a REST call is more than a protocol")
         notes += [
@@ -119,11 +158,10 @@ class Comparison:
         notes += [f"{name}: {note}" for name, run in replays.items() for note in run.notes()]
         if any(row[f"p{percent:g}_ms"] is None for row in self.rows() for percent in PERCENTS):
             notes.append(f"{NONE}: so far out is less than one of the times")
-        text = self.table().text()
-        if FEW in text:
-            notes.append(f"{FEW} rests on fewer than {MANY} times: more samples make it reliable")
-        if NOISE in text:
-            notes.append(f"{NOISE} may be noise: the 95% intervals of both overlap")
+        if any(FEW in cell for row in self.table().rows for cell in row[2:]):
+            notes.append(FEW_NOTE)
+        if any(_noise(row, f"p{p:g}") for row in self.rows()[1:] for p in DIFFERENCES):
+            notes.append(f"{NOISE} may be noise: the 95 % interval of the difference contains 0")
         return notes
 
     # ------------------------------------------------------------------ figures
@@ -144,7 +182,9 @@ class Comparison:
             name: f"{name} (scope {run.scope})" if len(self._scopes) > 1 else name
             for name, run in self.runs.items()
         }
-        title = "" if len(self._scopes) > 1 else f"scope {self._scopes[0]}"
+        runs = self.runs.values()
+        what = {run.name if isinstance(run, CompletionTimes) else "a call" for run in runs}
+        title = f"Time of {' and '.join(sorted(what))}, scope {' and '.join(self._scopes)}"
         curves = {labels[name]: _curve(run) for name, run in self.runs.items()}
         return figures.tail_plot({title: curves})
 
@@ -204,7 +244,7 @@ class Comparison:
             if not isinstance(run, CompletionTimes) or run.explanation is None:
                 raise UsageError(f"{name}: not a replay with explain=True: the parts are unknown")
             rows[name] = run.explanation.split_ms
-        return figures.stacked_bars(rows, x="mean time (ms)")
+        return figures.stacked_bars(rows, x="mean time (ms)", title="Where the mean time goes")
 
     # ------------------------------------------------------------------ display
 
@@ -213,10 +253,10 @@ class Comparison:
         return list(dict.fromkeys(run.scope for run in self.runs.values()))
 
     def __repr__(self) -> str:
-        return "\n".join([self.table().text(""), *self.notes()])
+        return page(self.headline, self._tables(), notes=self.notes())
 
     def _repr_html_(self) -> str:
-        return document("", [self.table()], notes=self.notes())
+        return document(self.headline, self._tables(), notes=self.notes())
 
 
 def compare(runs: Mapping[str, Times]) -> Comparison:
@@ -284,22 +324,50 @@ def _settings(run: Times) -> dict[str, Any]:
     return {"network": run.network}
 
 
-def _few(row: Mapping[str, Any], measure: str) -> str:
-    """Return the mark of a percentile that rests on few times."""
-    if measure == "mean" or row[f"{measure}_ms"] is None:
-        return ""
-    return FEW if row["n"] * (100 - float(measure[1:])) < 100 * MANY - 1e-6 else ""
+def _difference_intervals(
+    measures: Mapping[str, float | None],
+    ends: Mapping[str, Mapping[str, float | None]],
+    base: Mapping[str, float | None],
+    base_ends: Mapping[str, Mapping[str, float | None]],
+) -> dict[str, dict[str, float | None]]:
+    """Return the intervals of the differences to the first (``Comparison``)."""
+    found: dict[str, dict[str, float | None]] = {}
+    for sign, own, other in ((-1, "low", "high"), (1, "high", "low")):
+        found[f"difference_{own}_ms"] = {
+            measure: _difference_end(
+                sign, measures[measure], base[measure], end, base_ends[f"{other}_ms"][measure]
+            )
+            for measure, end in ends[f"{own}_ms"].items()
+        }
+    return found
 
 
-def _noise(row: Mapping[str, Any], base: Mapping[str, Any], measure: str) -> str:
+def _difference_end(
+    sign: int, ms: float | None, base: float | None, end: float | None, base_end: float | None
+) -> float | None:
+    if ms is None or base is None or end is None or base_end is None:
+        return None
+    return ms - base + sign * math.hypot(ms - end, base - base_end)
+
+
+def _percentile_cell(row: Mapping[str, Any], percent: float) -> str:
+    ms = row[f"p{percent:g}_ms"]
+    return _format_cell(ms) + (few_mark(row["n"], percent) if ms is not None else "")
+
+
+def _interval_cell(row: Mapping[str, Any], measure: str, of: str = "", form: str = ",.2f") -> str:
+    """Return the confidence interval of a percentile, or of its difference to the first."""
+    low, high = row[f"{of}low_ms"][measure], row[f"{of}high_ms"][measure]
+    opened = math.inf
+    return interval_text(-opened if low is None else low, opened if high is None else high, form)
+
+
+def _noise(row: Mapping[str, Any], measure: str) -> str:
     """Return the mark of a difference to the first that may be none."""
     if row["difference_ms"][measure] is None:
         return ""
-    ends = [each[end][measure] for each in (row, base) for end in ("low_ms", "high_ms")]
-    if None in ends:
-        return NOISE
-    low, high, base_low, base_high = ends
-    return NOISE if low <= base_high and base_low <= high else ""
+    low, high = row["difference_low_ms"][measure], row["difference_high_ms"][measure]
+    return NOISE if low is None or high is None or low <= 0 <= high else ""
 
 
 def _difference(ms: float | None, base: float | None) -> float | None:

@@ -2,8 +2,8 @@
 
 Of a trace: ``sequence_diagram``, ``gantt``, ``critical_path``. Of distributions: ``tail_plot``
 (complementary distribution functions), ``quantile_plot``, ``measured_links``. Of experiments:
-``ranked_bars``, ``stacked_bars``, ``heat_map``, ``curves``. Most are methods of what they show,
-too: ``trace.gantt()``, ``replay.plot()``, ``compare({...}).ranked_bars()``.
+``ranked_bars``, ``stacked_bars``, ``heat_map``, ``curves``, ``panels``. Most are methods of what
+they show, too: ``trace.gantt()``, ``replay.plot()``, ``compare({...}).ranked_bars()``.
 
 Every function returns a figure of its own, at most a screen high, and touches no global state of
 matplotlib: figures work in scripts, servers and notebooks. Hue identifies the party, in every
@@ -15,7 +15,7 @@ from mpcsim.errors import needs_extra
 with needs_extra("workbench", "a figure"):
     from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, PALE, WHITE, party_colour, tint
     from mpcsim.sim.figures.critical_path import critical_path
-    from mpcsim.sim.figures.curves import curves
+    from mpcsim.sim.figures.curves import curves, panels
     from mpcsim.sim.figures.gantt import gantt
     from mpcsim.sim.figures.heat import heat_map
     from mpcsim.sim.figures.measured_links import measured_links
@@ -43,6 +43,7 @@ __all__ = [
     "html",
     "measured_links",
     "new_chart",
+    "panels",
     "party_colour",
     "quantile_plot",
     "ranked_bars",

@@ -19,9 +19,13 @@ from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
 from mpcsim.sim.figures.parts.scales import Scale, draw_grid, scale_of, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LETTER, LINES, MARKERS, Style
 
-WIDTH: Final = 8.0
+WIDTH: Final = 6.4
 TALL: Final = 2.9
 """Height of the axes; sizes are in inches."""
+PANEL: Final = 1.35
+"""Height of one of several axes."""
+GAP: Final = 0.15
+"""Room between them."""
 NAME: Final = 0.15
 """Height of a name above the axes."""
 
@@ -67,6 +71,7 @@ def curves(
         lines: by name, the values of x and those of y.
         x: label of the horizontal axis, with its unit.
         y: label of the vertical axis, with its unit.
+        title: by default what is shown over what.
         steps: draw steps: a value holds until the next one.
         dots: by name, points without a line.
         parties: the party of a line or of points, which gives the colour.
@@ -97,10 +102,11 @@ def curves(
     ]
     if len(handles) == 1:
         handles = []
+    title = title or f"{_without_unit(y).capitalize()} against {_without_unit(x)}"
     legend = legend_inches([str(handle.get_label()) for handle in handles], WIDTH)
     names = along or {}
     heads = 0.0 if not names else NAME * min(3, len(names)) + 0.08
-    top, bottom = (0.38 if title else 0.12) + heads, 0.5 + legend
+    top, bottom = 0.38 + heads, 0.5 + legend
     figure = new_chart(WIDTH, top + TALL + bottom)
     add_heading(figure, title)
     right = 0.25 + LETTER * max((len(name) for name in across or {}), default=0)
@@ -129,6 +135,61 @@ def curves(
     axes.set_ylabel(y, fontsize=FONT, color=DARK)
     add_legend(figure, handles)
     return figure
+
+
+def panels(
+    groups: Mapping[str, Mapping[str, Points]],
+    *,
+    x: str,
+    title: str = "",
+    shaded: Sequence[tuple[float, float]] = (),
+) -> Chart:
+    """Draw lines of several quantities over the same x, one pair of axes for each unit.
+
+    >>> at = [0, 1, 2]
+    >>> figure = panels({"latency (ms)": {"p50": (at, [5, 6, 9])},
+    ...                  "calls": {"in flight": (at, [1, 1, 2])}}, x="time (s)")
+
+    Args:
+        groups: by the label of the vertical axis, lines by name, as of ``curves``.
+        x, title, shaded: as of ``curves``.
+
+    Raises:
+        UsageError: as of ``curves``.
+    """
+    drawn = {
+        y: {name: _points(name, given) for name, given in lines.items()}
+        for y, lines in groups.items()
+        if lines
+    }
+    if not drawn:
+        raise UsageError("no line to show")
+    styles = _styles([name for lines in drawn.values() for name in lines], LINES, {})
+    handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
+    legend = legend_inches(list(styles), WIDTH)
+    top, bottom = 0.38 if title else 0.12, 0.5 + legend
+    figure = new_chart(WIDTH, top + len(drawn) * (PANEL + GAP) - GAP + bottom)
+    add_heading(figure, title)
+    every_x = np.concatenate([xs for lines in drawn.values() for xs, _ in lines.values()])
+    for row, (y, lines) in enumerate(drawn.items()):
+        below = (len(drawn) - 1 - row) * (PANEL + GAP)
+        axes = add_axes(figure, 0.85, 0.25, top + row * (PANEL + GAP), bottom + below)
+        _set_axis(axes, "x", every_x, None)
+        _set_axis(axes, "y", np.concatenate([ys for _, ys in lines.values()]), None)
+        for start, stop in shaded:
+            axes.axvspan(start, stop, facecolor=PALE, zorder=0, gid="shaded")
+        for name, (xs, ys) in lines.items():
+            axes.plot(xs, ys, label=name, zorder=3, **styles[name])
+        draw_grid(axes)
+        axes.set_ylabel(y, fontsize=FONT, color=DARK)
+        axes.tick_params(labelbottom=not below)
+    axes.set_xlabel(x, fontsize=FONT, color=DARK)
+    add_legend(figure, handles)
+    return figure
+
+
+def _without_unit(label: str) -> str:
+    return label.rpartition(" (")[0] or label
 
 
 def _points(name: str, given: Points) -> tuple[Values, Values]:

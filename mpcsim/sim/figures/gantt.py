@@ -66,7 +66,7 @@ def gantt(trace: RunRecord) -> Figure:
     if tall / (at + 0.6) < NAMED:
         rows = [(row, text if colour else "", colour) for row, text, colour in rows]
     figure = new_chart(WIDTH, tall + bottom + 0.8)
-    top = add_title(figure, trace) + 0.1
+    top = add_title(figure, trace, "Timeline: ") + 0.1
     longest = max((len(text) for _, text, _ in rows), default=10)
     axes = add_axes(figure, 0.35 + LETTER * longest, 0.25, top, bottom)
     axes.set_xlim(0, end * 1.01)

@@ -70,16 +70,19 @@ def heat_map(
     left = 0.25 + LETTER * max(map(len, down))
     upright = LETTER * max(map(len, across)) > wide - 0.08
     above = 0.12 + (0.7 * LETTER * max(map(len, across)) if upright else 0.15)
-    top, bottom = (0.4 if title else 0.1) + above, 0.25
     named = rows is not None and columns is not None
-    if named:
+    top, bottom = (0.4 if title or named else 0.1) + above, 0.25
+    if named and title:
         top += 0.2
     each = row_height(len(down), ROW, top + bottom, "rows")
     beyond = 0.15 + (0.7 * LETTER * len(across[-1]) if upright else 0.0)
     width = left + wide * len(across) + beyond
     if width > WIDEST:
         raise UsageError(f"{len(across)} columns are wider than a screen: show less")
-    width = max(width, 0.4 + 0.085 * len(title), 3.0)
+    label = f"{value[:-3].replace('_', ' ')} (ms)" if value.endswith("_ms") else value
+    about = f"{how} {label}: {rows} down, {columns} across" if named else ""
+    title, about = title or about, about if title else ""
+    width = max(width, 0.4 + 0.085 * len(title), 0.4 + LETTER * len(about), 3.0)
     figure = new_chart(width, top + each * len(down) + bottom)
     add_heading(figure, title)
     axes = add_axes(figure, left, width - left - wide * len(across), top, bottom)
@@ -104,10 +107,9 @@ def heat_map(
     axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
     for side in axes.spines.values():
         side.set_visible(False)
-    if named:
-        about = f"{value}, {how}: {rows} down, {columns} across"
+    if about:
         figure.text(
-            0.15 / width, 1 - (0.38 if title else 0.1) / figure.get_figheight(), about,
+            0.15 / width, 1 - 0.38 / figure.get_figheight(), about,
             fontsize=FONT, color=GREY, va="top",
         )  # fmt: skip
     return figure

@@ -20,7 +20,8 @@ ROW: Final = 2.9
 """Height of a link's row, in inches, if there are few links."""
 LOWEST_ROW: Final = 1.7
 """Least height of a link's row, in inches, if there are many."""
-TITLE: Final = 0.3
+TITLE: Final = 0.5
+"""Room for the title and, below it, the legend."""
 DRAWS: Final = 20_000
 BINS: Final = 40
 SHOWN: Final = 0.998
@@ -87,7 +88,7 @@ def _densities(axes: Axes, measured: Times, simulated: Times, name: str) -> None
         weights = np.full(len(times), 1 / len(times) / (edges[1] - edges[0]))
         axes.hist(times, edges, weights=weights, label=label, **style)
     _label(axes, "round trip (ms)", "share per ms")
-    axes.legend(fontsize=FONT, labelcolor=DARK, frameon=False)
+    _legend(axes)
 
 
 def _quantiles(axes: Axes, measured: Times, simulated: Times) -> None:
@@ -119,8 +120,16 @@ def _draw_known(axes: Axes, fit: Fit, simulated: Times) -> None:
         known = {"measured": moments.mean_ms}
     for (name, ms), dashes in zip(known.items(), (":", "--", "-."), strict=False):
         axes.axvline(ms, color=GREY, linestyle=dashes, linewidth=1.3, label=name)
-    axes.legend(loc="center right", fontsize=FONT, labelcolor=DARK, frameon=False)
+    _legend(axes)
     _label(axes, "round trip (ms)", "share below")
+
+
+def _legend(axes: Axes) -> None:
+    """Add the legend above the axes."""
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize=FONT, labelcolor=DARK,
+        frameon=False, borderpad=0, borderaxespad=0.3,
+    )  # fmt: skip
 
 
 def _label(axes: Axes, x: str, y: str) -> None:

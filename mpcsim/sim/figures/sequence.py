@@ -72,7 +72,7 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     tail = 0.3 + 0.16 * max(stubs.values()) if stubs else 0.0
     tall = min(TALLEST - 1.6 - foot - tail, max(2.6, 0.8 + 0.34 * lines))
     figure = new_chart(width, 1.6 + foot + tall + tail)
-    top = add_title(figure, trace) + 0.48
+    top = add_title(figure, trace, "Messages: ") + 0.48
     axes = add_axes(figure, 0.75, 1.15, top, foot)
     end = end_of_time_axis(trace)
     axes.set_xlim(-0.22, max(1, len(order) - 1) + 0.22)

@@ -14,7 +14,7 @@ from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
 from mpcsim.sim.figures.parts.scales import draw_grid, format_rounded, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LETTER, fills_of
 
-WIDTH: Final = 8.5
+WIDTH: Final = 6.8
 ROW: Final = 0.27
 """Sizes are in inches."""
 LEAST: Final = 1e-3

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -46,13 +47,39 @@ SYN_BYTES: Final = {"linux": 60, "ns3": 58}
 MIN_RTO_MS: Final = 200.0
 DELAYED_ACK_MS: Final = 40.0
 FEW: Final = 16
+COMPILING: Final = (
+    "mpcsim: compiling the simulator, once for these sources: half a minute, and another minute "
+    "for a service under load (python -m mpcsim.capacity.precompile does all of it)\n"
+)
 
 
 @cache
 def compiled_kernel() -> ModuleType:
     """Return the compiled module, imported on first use: loading numba takes half a second."""
     with needs_extra("", "a modelled network"):
-        return import_module("mpcsim.sim.network.tcp.traffic")
+        found = import_module("mpcsim.sim.network.tcp.traffic")
+    _announce_compilation()
+    return found
+
+
+def _announce_compilation() -> None:
+    """Have a line written to standard error before numba first compiles for us in this process."""
+    from numba.core import event
+
+    class Announcer(event.Listener):
+        is_due = True
+
+        def on_start(self, compilation: Any) -> None:
+            module = compilation.data["dispatcher"].py_func.__module__
+            if self.is_due and module.startswith("mpcsim."):
+                self.is_due = False
+                sys.stderr.write(COMPILING)
+                sys.stderr.flush()
+
+        def on_end(self, compilation: Any) -> None:
+            pass
+
+    event.register("numba:compile", Announcer())  # type: ignore[no-untyped-call]
 
 
 class Arrival(NamedTuple):

@@ -17,6 +17,16 @@ import numpy as np
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.kernels.arrays import Floats
+from mpcsim.sim.rich_display import (
+    FEW,
+    FEW_NOTE,
+    PERCENTS,
+    Table,
+    document,
+    milliseconds,
+    page,
+    percentile_table,
+)
 from mpcsim.sim.statistics.order_statistics import interval_of
 from mpcsim.sim.statistics.quantile_sketch import ERROR, QuantileSketch
 from mpcsim.sim.traces.records import Scope
@@ -53,6 +63,35 @@ class Explanation:
     link_split_ms: Mapping[str, Mapping[str, float]]
     """Mean time of each direction in ``links`` by ``PARTS``, without zeros."""
 
+    def tables(self) -> list[Table]:
+        """Return tables: the mean by part, the links on the critical path, who finishes last."""
+        whole = math.fsum(self.split_ms.values())
+        ranked = sorted(self.links.items(), key=lambda item: -item[1].mean_ms)
+        tables = [
+            Table(
+                ("part of the mean", "ms", "share"),
+                [
+                    [part, milliseconds(ms), f"{ms / whole:.1%}"]
+                    for part, ms in self.split_ms.items()
+                    if ms
+                ],
+                frozenset(("ms", "share")),
+            ),
+            Table(
+                ("link", "on the critical path", "mean ms"),
+                [
+                    [name, f"{share.probability:.1%}", milliseconds(share.mean_ms)]
+                    for name, share in ranked
+                    if share.probability
+                ],
+                frozenset(("on the critical path", "mean ms")),
+            ),
+        ]
+        if len(self.last) > 1:
+            rows = [[str(party), f"{share:.1%}"] for party, share in self.last.items()]
+            tables.append(Table(("party", "finishes last"), rows, frozenset(("finishes last",))))
+        return [table for table in tables if table.rows]
+
     def plot(self) -> Chart:
         """Plot links and computing parties by their mean time on the critical path; needs
         matplotlib.
@@ -72,6 +111,7 @@ class Explanation:
             },
             parties={name: i for i, name in computing.items()},
             x="mean time on the critical path (ms)",
+            title="Where the time goes: links and computing on the critical path",
         )
 
 
@@ -215,9 +255,29 @@ class CompletionTimes(ABC):
         title = f"{self.name}{over}, {self.samples:,} samples, scope {self.scope}"
         return figures.tail_plot({title: {"": self.curve()}})
 
+    @property
+    def headline(self) -> str:
+        """What ran, and its median and 99th percentile."""
+        over = f" over {self.network}" if self.network else ""
+        if self.failed == self.samples:
+            return f"{self.name}{over}: every run failed"
+        at = self.percentiles((50, 99))
+        times = ", ".join(f"p{percent:g} {milliseconds(ms)} ms" for percent, ms in at.items())
+        return f"{self.name}{over}: {times}"
+
+    def table(self) -> Table:
+        """Return a row for each percentile, with its confidence interval."""
+        at = self.percentiles((*PERCENTS, 99.9))
+        rows = [(percent, ms, *self.interval(percent)) for percent, ms in at.items()]
+        return percentile_table(self.samples - self.failed, rows)
+
     def notes(self) -> list[str]:
         """Return caveats: the approximation's error and failed runs."""
-        notes = [str(self.approximation)] if self.approximation is not None else []
+        notes = []
+        if self.approximation is not None:
+            notes.append(str(self.approximation))
+            if self.approximation.is_accepted:
+                notes.append("intervals are without the error of the approximation")
         if self.failed:
             notes.insert(
                 0,
@@ -227,29 +287,25 @@ class CompletionTimes(ABC):
             )
         return notes
 
+    def _page_notes(self) -> list[str]:
+        how = f"seed {self.seed}, compute {self.compute}, scope {self.scope}"
+        notes = [f"{self.samples:,} samples, {how}"]
+        if self.failed < self.samples:
+            mean, deviation = milliseconds(self.mean_ms), milliseconds(self.std_ms)
+            notes.append(f"mean {mean} ms, standard deviation {deviation} ms")
+        few = FEW in "".join(table.text() for table in self._tables())
+        return [*notes, *self.notes(), *[FEW_NOTE] * few]
+
+    def _tables(self) -> list[Table]:
+        if self.failed == self.samples:
+            return []
+        return [self.table(), *(self.explanation.tables() if self.explanation else ())]
+
     def __str__(self) -> str:
-        at = self.percentiles()
-        lines = [
-            f"{self.name} over {self.network}, {self.samples:,} samples, compute {self.compute}, "
-            f"scope {self.scope}",
-            f"  mean {self.mean_ms:.2f} ms, standard deviation {self.std_ms:.2f} ms",
-            "  " + ", ".join(f"{percent:g}%: {ms:.2f} ms" for percent, ms in at.items()),
-        ]
-        lines += [f"  {note}" for note in self.notes()]
-        if self.explanation is not None:
-            found = self.explanation
-            split = (f"{part} {ms:.2f}" for part, ms in found.split_ms.items() if ms)
-            lines.append("  mean by part, ms: " + ", ".join(split))
-            for name, share in sorted(found.links.items(), key=lambda item: -item[1].mean_ms):
-                if share.probability:
-                    lines.append(
-                        f"  {name}: on the critical path of {share.probability:.1%}, "
-                        f"{share.mean_ms:.2f} ms on average"
-                    )
-            if len(found.last) > 1:
-                last = (f"party {i} {share:.1%}" for i, share in found.last.items())
-                lines.append("  finishes last: " + ", ".join(last))
-        return "\n".join(lines)
+        return page(self.headline, self._tables(), notes=self._page_notes())
+
+    def _repr_html_(self) -> str:
+        return document(self.headline, self._tables(), notes=self._page_notes())
 
 
 @dataclass(frozen=True)
@@ -296,8 +352,12 @@ class Replay(CompletionTimes):
         found: Floats = np.quantile(self.answered_ms, shares)
         return found
 
+    @cached_property
+    def _ranked_ms(self) -> Floats:
+        return np.sort(self.answered_ms)
+
     def interval(self, percent: float, confidence: float = 0.95) -> tuple[float, float]:
-        return interval_of(np.sort(self.answered_ms), percent, confidence)
+        return interval_of(self._ranked_ms, percent, confidence)
 
     def share_within(self, ms: float) -> float:
         return float(np.count_nonzero(self.finished_ms <= ms)) / self.samples

@@ -13,12 +13,12 @@ and mean are exact. Merging adds counts, so the order of merges changes no quant
 A bucket is an exponent and the first ``BITS`` bits of the fraction: the upper part of a float.
 Bucketing is therefore a shift (4 ns a time, measured), and the same on every machine.
 
-Compared with well-known sketches: those bound the error in *rank*, if at all, which leaves open how
-far off the time itself is. On a million times of a log-normal distribution those of Apache
-DataSketches 5.2 were slower and less exact: t-digest (k = 200) took 84 ns a time and was off by 1 %
-at p99 and 0.7 % at p99.9, KLL (k = 800) took 40 ns and was off by 0.5 and 0.7 %, REQ (k = 50) took
-61 ns and was off by 0.1 and 0.04 %. From Python, the coins that KLL and REQ toss cannot be seeded:
-the same seed would not give the same bytes. A merged t-digest depends on the order of merges.
+Compared with the maintained libraries at similar accuracy, on a million times of three
+distributions (log-normal; Pareto with exponent 1.5; steps of retransmissions): ``add`` takes an
+eighth to a sixth of the time of the quickest others (KLL and REQ of DataSketches 5.2, fastdigest
+0.12) and a sixtieth of that of DDSketch 3.0; p99.9 is off by at most 0.005 %, theirs by up to 0.05
+(DDSketch), 0.1 (REQ, pytdigest 0.1), 0.5 (fastdigest), 1 (t-digest of DataSketches) and 4 % (KLL);
+only it and DDSketch give the same quantiles whatever the order of merges.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class QuantileSketch:
             return
         least, greatest = float(array.min()), float(array.max())
         if not (least >= 0 and greatest < MOST):
-            raise UsageError(f"times from {least} to {greatest}: not all from 0 up to {MOST:.3g}")
+            raise UsageError(f"times from {least} to {greatest}: not all from 0 to {MOST - 1:.0f}")
         ids = _ids(array)
         first = int(ids.min())
         counts = np.bincount(ids - first)

@@ -10,7 +10,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.rich_display import Table, document, milliseconds
+from mpcsim.sim.rich_display import Table, document, milliseconds, page
 from mpcsim.sim.traces.causes import cause_of, last_event, origin_of
 from mpcsim.sim.traces.frame import load_pandas
 from mpcsim.sim.traces.message_segments import (
@@ -108,7 +108,7 @@ class CriticalPath:
         return load_pandas().DataFrame(rows, columns=columns)
 
     def __str__(self) -> str:
-        return "\n\n".join([self.headline, *(table.text() for table in self.tables())])
+        return page(self.headline, self.tables())
 
     def _repr_html_(self) -> str:
         return document(self.headline, self.tables())

@@ -12,7 +12,7 @@ from math import fsum
 from typing import ClassVar
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.rich_display import Table, document, milliseconds
+from mpcsim.sim.rich_display import Table, document, milliseconds, page
 from mpcsim.sim.traces.causes import sequential_delays
 from mpcsim.sim.traces.message_segments import has_arrived
 from mpcsim.sim.traces.records import MessageRecord, RunRecord, Scope, Verdict, WorkRecord
@@ -106,12 +106,11 @@ class Summary:
 
     def notes(self) -> list[str]:
         """Return the lines between the headline and the tables: totals, and parties' remarks."""
-        lost = f" ({self.undelivered} undelivered)" if self.undelivered else ""
+        lost = f", {self.undelivered} of them undelivered" if self.undelivered else ""
         notes = [
-            f"{self.messages} messages{lost}, {self.bytes:,} bytes, {self.rounds} rounds, "
-            f"{self.sequential_delays} sequential delays; "
-            f"{self.clock} clock, compute {self.compute}, seed {self.seed}, "
-            f"scope {self.scope}"
+            f"{self.messages} messages{lost}, {self.bytes:,} bytes",
+            f"{self.rounds} rounds, {self.sequential_delays} sequential delays",
+            f"{self.clock} clock, compute {self.compute}, seed {self.seed}, scope {self.scope}",
         ]
         notes += [f"party {p.party}: {p.text}" for p in self.parties if p.text]
         return notes
@@ -142,8 +141,7 @@ class Summary:
         return [parties, Table(columns, rows, frozenset(columns) - {"name"})]
 
     def __str__(self) -> str:
-        blocks = ["\n".join([self.headline, *("  " + note for note in self.notes())])]
-        return "\n\n".join(blocks + [table.text() for table in self.tables()])
+        return page(self.headline, self.tables(), notes=self.notes())
 
     def _repr_html_(self) -> str:
         return document(self.headline, self.tables(), notes=self.notes())

@@ -1,16 +1,21 @@
-"""Deviation of a party as data: party, message, field, receiver."""
+"""Deviations of a party as data: one field of one message, two copies, or one of your own."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from mpcsim.crypto.encoding import Message, WireContext
-from mpcsim.errors import UsageError, unknown
-from mpcsim.protocols.engine import Party
-from mpcsim.protocols.local_run import run
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.errors import Aborted, UsageError, unknown
+from mpcsim.ids import PartyId
+from mpcsim.protocols.engine import Done, Output, Party, Send, Waiting
+from mpcsim.protocols.engine.envelope import AbortNotice
+from mpcsim.protocols.local_run import Participant, run
 from mpcsim.sim.run.adversary import Adversary, Tampered
 from mpcsim.testing.runs.fields import alterations, malformations
 from mpcsim.testing.runs.scenarios import Scenario
@@ -21,8 +26,52 @@ WHOLE: Final = (WITHHELD, TWICE)
 """Changes of whole messages."""
 
 
+class AbstractDeviation(ABC):
+    """One party's deviation as data, for ``deviation=`` of a run: the base class for your own.
+
+    A frozen dataclass is right for it: the snippet of a failure shows its repr::
+
+        @dataclass(frozen=True)
+        class Mute(AbstractDeviation):
+            "A party that says nothing at all."
+            party: int
+            silences = True
+
+            def adversary(self, party, on_deviation):
+                def drop(kind, to, message):
+                    on_deviation(f"party {self.party} kept its {kind} from party {to}")
+
+                return Adversary(party, drop)
+    """
+
+    party: int
+    """Party that deviates."""
+    silences: bool = False
+    """Whether others may wait for ever because of it."""
+
+    @abstractmethod
+    def adversary(
+        self, party: Party[Any, Any], on_deviation: Callable[[str], None]
+    ) -> Participant[Any]:
+        """Return the party that deviates, made of an honest one that has not started.
+
+        Args:
+            on_deviation: called with each deviation, in a sentence. A run in which it never is
+                reports that it has tested nothing.
+        """
+
+    def check_names(self, scenario: Scenario) -> None:
+        """Check that it names only what a scenario has; here: the party.
+
+        Raises:
+            UsageError: it does not: a test with it would test nothing.
+        """
+        if self.party not in scenario.members:
+            raise UsageError(f"deviation: party {self.party} takes no part in this session")
+
+
 @dataclass(frozen=True)
-class Deviation:
+class Deviation(AbstractDeviation):
     """Deviation of one party in one kind of message; otherwise the party is honest."""
 
     party: int
@@ -73,9 +122,109 @@ class Deviation:
             raise UsageError(f"deviation: party {self.party} sends nothing to party {self.to}")
 
     @property
-    def silences(self) -> bool:
-        """Whether others may wait for ever because of it."""
+    def silences(self) -> bool:  # type: ignore[override]
         return self.change == WITHHELD
+
+
+@dataclass(frozen=True)
+class TwoFaced(AbstractDeviation):
+    """Two honest copies of one party, with other coins each, of which some hear one and the rest
+    the other.
+
+    Each copy tells a consistent story, so that only those who compare what they have heard notice:
+    an echo, a digest of the transcript, a confirmation.
+    """
+
+    party: int
+    first: frozenset[int]
+    """Parties that hear the first copy."""
+    silences = True
+    """A copy may give up, and says so to nobody."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", frozenset(self.first))
+
+    def adversary(
+        self, party: Party[Any, Any], on_deviation: Callable[[str], None]
+    ) -> Participant[Any]:
+        """Return both copies as one participant."""
+        return _TwoCopies(self, party, on_deviation)
+
+    def check_names(self, scenario: Scenario) -> None:
+        """Check that both copies are heard.
+
+        Raises:
+            UsageError: the parties that hear a copy are none, or none of the scenario's others.
+        """
+        super().check_names(scenario)
+        others = frozenset(scenario.members) - {self.party}
+        if not self.first or not self.first < others:
+            heard, all_ = sorted(self.first), sorted(others)
+            raise UsageError(f"deviation: one copy is heard by {heard}: some of {all_}, not all")
+
+
+class _TwoCopies:
+    """Participant that passes on some messages of one copy of a party, and the rest of another."""
+
+    def __init__(
+        self, which: TwoFaced, party: Party[Any, Any], on_deviation: Callable[[str], None]
+    ) -> None:
+        self.party = party
+        """First copy."""
+        rng = SeededRng(f"second copy of party {party.me} in session {party.session_id.hex()}")
+        # A copy of the set-up: what a session uses up, each copy uses up for itself.
+        self._second: Party[Any, Any] = Party(
+            party.definition, deepcopy(party.setup), party.me, session_id=party.session_id, rng=rng
+        )
+        self._which = which
+        self._on_deviation: Callable[[str], None] | None = on_deviation
+
+    @property
+    def me(self) -> PartyId:
+        return self.party.me
+
+    @property
+    def outcome(self) -> Done[Any] | Aborted | None:
+        return self.party.outcome
+
+    def waiting_state(self) -> Waiting | None:
+        """Return the parties that the first copy waits for."""
+        return self.party.waiting_state()
+
+    def start(self) -> list[Output[Any]]:
+        """Start both copies."""
+        return self._filter(self.party.start(), self._second.start())
+
+    def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
+        """Pass a message to both copies."""
+        return self._filter(self.party.receive(sender, data), self._second.receive(sender, data))
+
+    def replace_party(
+        self, party: Party[Any, Any], outputs: list[Output[Any]]
+    ) -> list[Output[Any]]:
+        """Replace the first copy by one resumed after a crash."""
+        self.party = party
+        return self._filter(outputs, [])
+
+    def _filter(self, one: list[Output[Any]], other: list[Output[Any]]) -> list[Output[Any]]:
+        """Return the messages that are heard; notices of an abort would give the game away."""
+        first = self._which.first
+        heard: list[Output[Any]] = [
+            output
+            for outputs, is_first in ((one, True), (other, False))
+            for output in outputs
+            if isinstance(output, Send)
+            and output.kind != AbortNotice.__name__
+            and (output.to in first) is is_first
+        ]
+        if other and heard and self._on_deviation:
+            to = ", ".join(map(str, sorted(first)))
+            self._on_deviation(
+                f"party {self.me} was two honest copies with other coins: party {to} heard one, "
+                "the rest the other"
+            )
+            self._on_deviation = None
+        return heard
 
 
 def changes(scenario: Scenario, party: int) -> Mapping[str, tuple[str, ...]]:

@@ -7,16 +7,22 @@ A failure is reported in sentences: what was unusual about the run, and what wen
 
 from __future__ import annotations
 
+import ast
+import builtins
+import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any, Final
 
-from mpcsim.errors import Aborted, UsageError
+from mpcsim.errors import Aborted, UsageError, check_type
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Done, Party, Waiting
 from mpcsim.protocols.local_run import InFlight, LocalRun, Participant
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.completion import inner_party
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import (
     Crash,
@@ -32,12 +38,16 @@ from mpcsim.sim.trace import Trace
 from mpcsim.testing.api_sequence import BrokenInvariant, Failure
 from mpcsim.testing.invariants import Invariant, check_invariants
 from mpcsim.testing.runs import protocol_checks as checks
-from mpcsim.testing.runs.deviation import Deviation
+from mpcsim.testing.runs.deviation import AbstractDeviation
 from mpcsim.testing.runs.scenarios import Scenario
 
 EARLIER: Final = 1
 """Number of the session that replayed messages come from."""
 PRESENT: Final = 2
+KIT: Final = "mpcsim.testing.protocols"
+"""Module that snippets import from."""
+MAX_TOLD: Final = 5
+"""Limit of overtaken messages that a report tells one by one."""
 NO_DEVIATION: Final = "the cheater never came to deviate"
 
 
@@ -48,6 +58,9 @@ class Order:
     numbers: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", tuple(self.numbers))
+        for number in self.numbers:
+            check_type("order", number, int)
         if not self.numbers:
             raise UsageError("an order has no numbers: one at least, used again and again")
 
@@ -64,6 +77,12 @@ class Replay:
     before: int = 1
     """Number of the delivery in the present session before which it is replayed, from 1."""
 
+    def __post_init__(self) -> None:
+        for name in ("message", "before"):
+            check_type(f"replay {name}", getattr(self, name), int)
+            if getattr(self, name) < 1:
+                raise UsageError(f"replay {name} is {getattr(self, name)}: counted from 1")
+
 
 @dataclass
 class ProtocolRun:
@@ -71,7 +90,8 @@ class ProtocolRun:
 
     scenario: Scenario
     outcomes: dict[int, Done[Any] | Aborted | Waiting] = field(default_factory=dict)
-    """Outcomes of the honest parties that have not crashed for good."""
+    """Outcomes of the honest parties that have not crashed for good, in the order of their ends:
+    the first abort is the origin of the others."""
     sentences: list[str] = field(default_factory=list)
     snippet: str = ""
     cheaters: frozenset[int] = frozenset()
@@ -84,6 +104,8 @@ class ProtocolRun:
     they do has tested nothing."""
     invariants: tuple[Invariant[...], ...] = ()
     """Invariants beside the kit's."""
+    parties: dict[int, Party[Any, Any]] = field(default_factory=dict, repr=False)
+    """Parties that took part, inside other implementations and adversaries, too. SECRET."""
 
     def check(self) -> None:
         """Check every invariant.
@@ -94,7 +116,10 @@ class ProtocolRun:
         try:
             checks.agreement(self.outcomes, self.scenario.problem)
             checks.blame_is_right(self.outcomes, self.cheaters)
+            checks.somebody_is_named(self.outcomes, self.cheaters, self.scenario.unnamed)
             checks.no_hang(self.outcomes, self.cheaters, self.silence)
+            failed = {i: o for i, o in self.outcomes.items() if not isinstance(o, Done)}
+            checks.no_secrets_in_outcomes(failed, self.parties)
             for made in self.invariants:
                 made(self)
         except BrokenInvariant as broken:
@@ -112,7 +137,12 @@ class ProtocolRun:
 
     def attach_failure(self, broken: BrokenInvariant) -> None:
         """Attach the description of the run to a broken invariant."""
-        told = [*self.sentences, *self.idle, ""]
+        told = [*self.sentences, *self.idle]
+        aborts = (f"party {i} {o}" for i, o in self.outcomes.items() if isinstance(o, Aborted))
+        origin = next(aborts, None)
+        if origin is not None and origin.partition(" ")[2].partition(" ")[2] not in broken.problem:
+            told.append(origin)
+        told.append("")
         broken.failure = Failure(broken, list(dict.fromkeys(told)), self.snippet)
 
 
@@ -122,7 +152,7 @@ def run_protocol(
     order: Order = Order(),
     faults: Sequence[Fault] = (),
     replays: Sequence[Replay] = (),
-    deviation: Deviation | None = None,
+    deviation: AbstractDeviation | None = None,
     seed: int = 0,
     invariants: Iterable[Invariant[...]] = (),
 ) -> ProtocolRun:
@@ -144,9 +174,10 @@ def run_protocol(
         UsageError: a partition, something among ``invariants`` that is none, or a fault, replay or
             deviation that names nothing of the scenario.
     """
+    found = _begin(scenario, deviation, invariants, faults)
     if any(isinstance(fault, Partition) for fault in faults):
         raise UsageError("a partition needs a clock: use run_over_network")
-    found = _begin(scenario, deviation, invariants, faults)
+    check_type("order", order, Order)
     given: dict[str, Any] = {
         "order": (order, Order()),
         "faults": (tuple(faults), ()),
@@ -156,8 +187,6 @@ def run_protocol(
         "invariants": (found.invariants, ()),
     }
     found.snippet = _snippet("run_protocol", scenario, given)
-    if order != Order():
-        found.sentences.append(str(order))
     _MemoryRun(found, order, faults, replays, deviation, seed).play()
     found.check()
     return found
@@ -168,7 +197,7 @@ def run_over_network(
     network: Network,
     *,
     faults: Sequence[Fault] = (),
-    deviation: Deviation | None = None,
+    deviation: AbstractDeviation | None = None,
     seed: int = 0,
     deadline_ms: float = 600_000.0,
     invariants: Iterable[Invariant[...]] = (),
@@ -193,7 +222,7 @@ def run_over_network(
         "seed": (seed, 0),
         "invariants": (found.invariants, ()),
     }
-    found.snippet = _snippet("run_over_network", scenario, given, "network")
+    found.snippet = _snippet("run_over_network", scenario, given, _network_code(network))
     found.sentences += [fault_sentence(fault) for fault in faults]
     parties = _participants(found, deviation)
     run = VirtualRun(
@@ -214,9 +243,13 @@ def run_over_network(
     lost = any(record.fate in ("dropped", "lost") for record in trace.messages)
     found.silence = found.silence or lost or any(isinstance(f, Crash) for f in faults)
     dead = {f.party for f in faults if isinstance(f, Crash)}
+    ended = sorted(trace.endings, key=lambda ending: (ending.status == "waiting", ending.at_ms))
     found.outcomes = {
-        i: o for i, o in trace.outcomes.items() if i not in found.cheaters and i not in dead
+        e.party: trace.outcomes[e.party]
+        for e in ended
+        if e.party not in found.cheaters and e.party not in dead
     }
+    found.parties = {i: inner_party(party) for i, party in run.parties.items()}
     found.check()
     return found
 
@@ -233,7 +266,7 @@ class _MemoryRun:
         order: Order,
         faults: Sequence[Fault],
         replays: Sequence[Replay],
-        deviation: Deviation | None,
+        deviation: AbstractDeviation | None,
         seed: int,
     ) -> None:
         self.found = found
@@ -253,6 +286,8 @@ class _MemoryRun:
         self._held: list[InFlight] = []
         self._seen = 0
         self._deliveries = 0
+        self._overtaken = 0
+        self._ended: list[int] = []
         self._run: LocalRun[Any] = LocalRun(_participants(found, deviation).values())
 
     def play(self) -> None:
@@ -268,11 +303,16 @@ class _MemoryRun:
                 self._seen = len(self._run.in_flight)
             if self._run.in_flight:
                 self._deliver()
+        if self._overtaken > MAX_TOLD:
+            more = self._overtaken - MAX_TOLD
+            self.found.sentences.append(f"{more} more messages overtook others")
+        outcomes = self._run.outcomes()
         self.found.outcomes = {
-            i: outcome
-            for i, outcome in self._run.outcomes().items()
+            PartyId(i): outcomes[PartyId(i)]
+            for i in dict.fromkeys((*self._ended, *outcomes))
             if i not in self.found.cheaters and i not in self._gone
         }
+        self.found.parties = {i: inner_party(p) for i, p in self._run.parties.items()}
         self.found.note_idle((*self._plan.idle, *self._crashes))
 
     def _start(self, party: Participant[Any]) -> None:
@@ -288,9 +328,21 @@ class _MemoryRun:
             del flying[index]
             self._seen = len(flying)
             return
+        self._note_overtaking(index)
         self._deliver_at(index)
         self._handled[receiver] = self._handled.get(receiver, 0) + 1
         self._crash_due()
+
+    def _note_overtaking(self, index: int) -> None:
+        """Record that a message is delivered before an older one to the same party."""
+        message, *older = self._run.in_flight[index], *self._run.in_flight[:index]
+        first = next((each for each in older if each.send.to == message.send.to), None)
+        if first is None:
+            return
+        self._overtaken += 1
+        if self._overtaken <= MAX_TOLD:
+            one, other = (f"{m.send.kind} from party {m.sender}" for m in (message, first))
+            self.found.sentences.append(f"at party {message.send.to}, {one} overtook {other}")
 
     def _deliver_at(self, index: int) -> None:
         message = self._run.in_flight[index]
@@ -362,11 +414,13 @@ class _MemoryRun:
         except Exception as error:
             _report_exception(self.found, party, error)
             raise
+        if party not in self._ended and self._run.parties[PartyId(party)].outcome is not None:
+            self._ended.append(party)
 
 
 def record_session(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight, ...]:
     """Return every message of an honest session, in the order of sending."""
-    run: LocalRun[Any] = LocalRun(scenario.party(i, session) for i in scenario.members)
+    run: LocalRun[Any] = LocalRun(scenario.participant(i, session) for i in scenario.members)
     found: list[InFlight] = []
 
     def note() -> None:
@@ -386,10 +440,11 @@ def record_session(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight
 
 def _begin(
     scenario: Scenario,
-    deviation: Deviation | None,
+    deviation: AbstractDeviation | None,
     invariants: Iterable[Invariant[...]],
     faults: Sequence[Fault],
 ) -> ProtocolRun:
+    check_type("scenario", scenario, Scenario)
     check_faults(faults, scenario.members, kinds_of([scenario.definition]))
     if deviation is not None:
         deviation.check_names(scenario)
@@ -403,7 +458,9 @@ def _begin(
     return found
 
 
-def _participants(found: ProtocolRun, deviation: Deviation | None) -> dict[int, Participant[Any]]:
+def _participants(
+    found: ProtocolRun, deviation: AbstractDeviation | None
+) -> dict[int, Participant[Any]]:
     made: dict[int, Participant[Any]] = {}
     for i in found.scenario.members:
         if deviation is not None and i == deviation.party:
@@ -450,8 +507,43 @@ def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *position
     shown = [scenario.recipe, *positional]
     shown += [f"{name}={_code(v)}" for name, (v, default) in given.items() if v != default]
     arguments = "".join(f"    {argument},\n" for argument in shown)
-    brought = "".join(f"{made.recipe}\n" for made in given["invariants"][0])
-    return f"from mpcsim.testing.protocols import *\n{brought}\n{function}(\n{arguments})"
+    code = f"{function}(\n{arguments})"
+    brought = [made.recipe for made in given["invariants"][0]]
+    named = {made.name for made in given["invariants"][0]}
+    deviation = given["deviation"][0]
+    homes = [
+        getattr(each, "__module__", None)
+        for each in (scenario.wrap, scenario.make, scenario.problem, type(deviation))
+    ]
+    brought += [_import_of(name, homes) for name in _unknown_names(code) if name not in named]
+    lines = "".join(f"{line}\n" for line in (f"from {KIT} import *", *brought))
+    return f"{lines}\n{code}"
+
+
+def _unknown_names(code: str) -> list[str]:
+    """Return the names in code that are neither built in nor offered by the kit."""
+    offered = import_module(KIT).__all__
+    try:
+        nodes = list(ast.walk(ast.parse(code)))
+    except SyntaxError:  # a recipe that is no expression
+        return []
+    found = dict.fromkeys(node.id for node in nodes if isinstance(node, ast.Name))
+    return [name for name in found if name not in offered and name not in vars(builtins)]
+
+
+def _import_of(name: str, homes: Iterable[str | None]) -> str:
+    """Return the statement that imports a name from the first of the modules that has it."""
+    for home in homes:
+        if home not in (None, "__main__") and hasattr(sys.modules.get(home or ""), name):
+            return f"from {home} import {name}"
+    return f"{name} = ...  # as in your test"
+
+
+def _network_code(network: Network) -> str:
+    try:
+        return re.sub(r"(?<=: )inf\b", "float('inf')", f"Network.of({network.table()!r})")
+    except UsageError:  # a latency of a class that tables do not know
+        return "network"
 
 
 def _code(value: Any) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from coincurve import PublicKey as Secp256k1Key
 from nacl.exceptions import BadSignatureError
@@ -13,6 +13,8 @@ from nacl.signing import VerifyKey
 from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.rng import Rng, SeededRng
+from mpcsim.errors import UsageError, unknown
+from mpcsim.ids import party_ids
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.key_share import KeyShare
@@ -48,15 +50,32 @@ class Scenario:
     """Function that returns what is wrong with the results of the given (honest) parties, or
     None."""
     wrap: Wrap = lambda party: party
+    heard: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
+    """Kinds of messages that a party hears while it withholds its own of a kind as long as it can,
+    by that kind (``rushing``). What a party may still choose must not depend on more."""
+    repeated: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Fields that may be the same in two sessions (``fresh``), such as ``Commit.context``, each
+    with the reason why that does no harm."""
+    unnamed: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Names of reasons for which an honest party may abort without naming the deviator
+    (``somebody_is_named``), each with the reason why it cannot tell."""
 
-    def party(self, i: int, session: int | str = 1) -> Party[Any, Any]:
-        """Party i of one session, as this package has it; another name is another session."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", party_ids(self.members, "members"))
+
+    def party(self, i: int, session: int | str = 1, coins: str = "") -> Party[Any, Any]:
+        """Party i of one session, as this package has it; another name is another session.
+
+        Args:
+            coins: another text is other randomness in the same session.
+        """
         label = f"{self.recipe}, session {session}"
-        return self.make(i, session_id(label), SeededRng(f"{label}, party {i}"))
+        drawn = f", coins {coins}" if coins else ""
+        return self.make(i, session_id(label), SeededRng(f"{label}, party {i}{drawn}"))
 
-    def participant(self, i: int, session: int | str = 1) -> Participant[Any]:
+    def participant(self, i: int, session: int | str = 1, coins: str = "") -> Participant[Any]:
         """Return the participant, as the implementation under test makes it."""
-        return self.wrap(self.party(i, session))
+        return self.wrap(self.party(i, session, coins))
 
     def wrapped(self, wrap: Wrap, recipe: str) -> Scenario:
         """Return the scenario with another implementation in the place of each honest party.
@@ -65,6 +84,28 @@ class Scenario:
             recipe: an expression that makes the new scenario.
         """
         return replace(self, wrap=wrap, recipe=recipe)
+
+    def check_declared(self) -> None:
+        """Check that what it declares names messages, fields and reasons of its protocol.
+
+        Raises:
+            UsageError: it does not, or a reason why is missing.
+        """
+        sent = [sends.message for _, sends in self.definition.kinds()]
+        kinds = [message.__name__ for message in sent]
+        fields = [f"{message.__name__}.{name}" for message in sent for name, _ in message.CODECS]
+        for kind in (*self.heard, *(each for heard in self.heard.values() for each in heard)):
+            if kind not in kinds:
+                raise UsageError(f"heard: {unknown('message', kind, kinds)}")
+        for name in self.repeated:
+            if ".".join(name.partition("[")[0].split(".")[:2]) not in fields:
+                raise UsageError(f"repeated: {unknown('field', name, fields)}")
+        for name in self.unnamed:
+            if not self.definition.knows_reason(name):
+                raise UsageError(f"unnamed: no party aborts for {name!r}")
+        for name, why in {**self.repeated, **self.unnamed}.items():
+            if not why.strip():
+                raise UsageError(f"scenario: it says {name}, and not why")
 
     def __repr__(self) -> str:
         return self.recipe
@@ -77,6 +118,29 @@ class Scenario:
 # ---------------------------------------------------------------------- the protocols
 
 
+def _in_steps(*steps: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return what is heard in a protocol whose parties wait, with each step, for all of the one
+    before: whoever withholds a message hears the others' of its step, and nothing after it."""
+    heard: tuple[str, ...] = ()
+    table: dict[str, tuple[str, ...]] = {}
+    for step in steps:
+        heard += step
+        table |= dict.fromkeys(step, heard)
+    return table
+
+
+ABOUT: Final = {"Commit.context": "says what the session is about; it binds nothing"}
+SIGNED: Final = ABOUT | {"Offer.public_key": "is the key to sign with"}
+SIGNING: Final = (("Commit",), ("Offer",), ("Respond",), ("SignatureShare",))
+_ALIKE = {"SIGNATURE_INVALID": "the sums do not tell whose part of several is wrong"}
+"""Reason of signing by more than two."""
+
+
+def _dealing(multiplies: bool, *more: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    revealed = ("Reveal", "MultiplicationOffer") if multiplies else ("Reveal",)
+    return _in_steps(("Commit",), revealed, ("Deal",), *more)
+
+
 def key_generation(curve: str, threshold: int, holders: int, scheme: str | None = None) -> Scenario:
     """Key generation by the parties 1 to ``holders``, with a multiplication scheme."""
     members = tuple(range(1, holders + 1))
@@ -87,7 +151,8 @@ def key_generation(curve: str, threshold: int, holders: int, scheme: str | None 
 
     named = "" if scheme is None else f", {scheme!r}"
     recipe = f"key_generation({curve!r}, {threshold}, {holders}{named})"
-    return Scenario(recipe, dkg.DKG, members, make, shares_problem)
+    heard = _dealing(curve == "secp256k1")
+    return Scenario(recipe, dkg.DKG, members, make, shares_problem, heard=heard, repeated=ABOUT)
 
 
 def ecdsa_signing(
@@ -110,7 +175,14 @@ def ecdsa_signing(
     child = f", path={path}" if path else ""
     recipe = f"ecdsa_signing({threshold}, {holders}, {signers}{child})"
     return Scenario(
-        recipe, ecdsa.ECDSA, signers, make, lambda found: _ecdsa_problem(public_key, found)
+        recipe,
+        ecdsa.ECDSA,
+        signers,
+        make,
+        lambda found: _ecdsa_problem(public_key, found),
+        heard=_in_steps(*SIGNING),
+        repeated=SIGNED,
+        unnamed=_ALIKE if len(signers) > 2 else {},
     )
 
 
@@ -123,7 +195,16 @@ def presigning(threshold: int, holders: int, signers: tuple[int, ...], count: in
         return presign.party(agreed, session_id=sid, rng=rng)
 
     recipe = f"presigning({threshold}, {holders}, {signers}, {count})"
-    return Scenario(recipe, presign.PRESIGN, signers, make, _presignatures_problem)
+    heard = _in_steps(*SIGNING[:3])
+    return Scenario(
+        recipe,
+        presign.PRESIGN,
+        signers,
+        make,
+        _presignatures_problem,
+        heard=heard,
+        repeated=SIGNED,
+    )
 
 
 def presigned_signing(
@@ -147,7 +228,20 @@ def presigned_signing(
         return _ecdsa_problem(public_key, released)
 
     recipe = f"presigned_signing({threshold}, {holders}, {signers}, {finisher})"
-    return Scenario(recipe, presigned.PRESIGNED, signers, make, problem)
+    open_ = ("Open",) if len(signers) > 2 else ()
+    kinds = ("Open", "Answer")
+    same = "the sessions use one presignature, which only a test can"
+    said = [f"{kind}.{name}" for kind in kinds for name in ("context", "rho_i", "blinding")]
+    return Scenario(
+        recipe,
+        presigned.PRESIGNED,
+        signers,
+        make,
+        problem,
+        heard=dict.fromkeys(kinds, open_),
+        repeated=dict.fromkeys((*said, "Answer.w_i", "Answer.u_i"), same),
+        unnamed=_ALIKE if open_ else {},
+    )
 
 
 def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Scenario:
@@ -161,7 +255,13 @@ def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Sce
     public_key = _of(held, signers[0]).public_key.encode()
     recipe = f"frost_signing({threshold}, {holders}, {signers})"
     return Scenario(
-        recipe, frost.FROST, signers, make, lambda found: _frost_problem(public_key, found)
+        recipe,
+        frost.FROST,
+        signers,
+        make,
+        lambda found: _frost_problem(public_key, found),
+        heard=_in_steps(("Commitments",), ("SignatureShare",)),
+        repeated={"Commitments.context": "says what is signed; it binds nothing"},
     )
 
 
@@ -205,7 +305,16 @@ def resharing(
     recipe = (
         f"resharing({curve!r}, {threshold}, {holders}, {dealers}, {receivers}, {new_threshold})"
     )
-    return Scenario(recipe, reshare.RESHARE, members, make, problem)
+    constant = "is the dealer's part of the old key, which a resharing keeps"
+    return Scenario(
+        recipe,
+        reshare.RESHARE,
+        members,
+        make,
+        problem,
+        heard=_dealing(record.curve_name == "secp256k1", ("Confirm",)),
+        repeated=ABOUT | {"Reveal.coefficients[0]": constant},
+    )
 
 
 def _of(held: Mapping[Any, KeyShare], i: int) -> KeyShare:

@@ -123,6 +123,6 @@ def test_the_files_of_the_widget_are_one_module_that_needs_nothing():
 def test_every_file_of_the_script_comes_after_those_it_imports():
     for at, name in enumerate(FILES):
         needed = re.findall(
-            r'^import .* from "./(.*)";$', (STATIC / name).read_text(), re.MULTILINE
+            r'^import .* from "\./(.*)";$', (STATIC / name).read_text(), re.MULTILINE
         )
         assert set(needed) <= set(FILES[:at]), name

@@ -1,9 +1,9 @@
 """The table of switches is what there is: in the command, over HTTP, in Python and in the guide."""
 
-import argparse
 import inspect
 import re
 
+import click
 import pytest
 
 from mpcsim.cli.service import fault_injection
@@ -20,11 +20,11 @@ def parsed(name, told):
     return commands.find_command(name).parse_arguments(told)
 
 
-def parser():
-    """Of the one command."""
-    found = argparse.ArgumentParser()
-    fault_injection.add(found.add_subparsers())
-    return found
+def options_of(words):
+    """Return name and options of a command that ``control`` is given."""
+    command = fault_injection.command()
+    name, switch, rest = command.resolve_command(click.Context(command), words)
+    return name, switch.make_context(name, rest).params
 
 
 METHODS = {"fail": "fail_next"}
@@ -42,9 +42,9 @@ def test_the_commands_of_the_guide_are_some():
     guide = ROOT / "notebooks" / "guides" / "control.md"
     lines = re.findall(r"^mpcsim (control .*?)(?: >.*)?$", guide.read_text("utf-8"), re.MULTILINE)
     for line in lines:
-        options = parser().parse_args(line.split())
-        names = [each.name for each in commands.find_command(options.switch).arguments]
-        parsed(options.switch, {name: getattr(options, name) for name in names})
+        switch, options = options_of(line.split()[1:])
+        names = [each.name for each in commands.find_command(switch).arguments]
+        parsed(switch, {name: options[name] for name in names})
     assert len(lines) > 5
 
 
@@ -61,14 +61,13 @@ def test_every_switch_is_thrown_somewhere_and_has_a_method():
 def test_every_switch_is_a_command():
     for name, switch in commands.COMMANDS.items():
         words = [TOLD[each.name] for each in switch.arguments if not each.optional]
-        found = parser().parse_args(["control", name, *words])
-        assert found.switch == name
+        assert options_of([name, *words])[0] == name
 
 
 def test_endpoints_are_the_nodes():
     there = {
         (method, route.path): route
-        for route in routes.wallet.routes
+        for route in routes.WALLET
         for method in route.methods - {"HEAD"}
     }
     assert {(method, path) for method, path, _ in commands.ENDPOINTS.values()} == there.keys()
@@ -76,7 +75,7 @@ def test_endpoints_are_the_nodes():
         for answer in answers:
             if answer != "hang":
                 # It is an error that the API page has for this endpoint.
-                assert error_response_for(name, answer).status in there[method, path].responses
+                assert error_response_for(name, answer).status in there[method, path].failures
 
 
 def test_arguments_are_read():

@@ -24,7 +24,10 @@ from tests.helpers.processes import PATIENCE_S, descendants, serve, until
 pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
 QUICK = Settings({"GATEWAY_TIMEOUT_S": "4"}, ["--link-timeout", "1.5", "--lease", "1"])
-BUSY = "Upstream returned 409 Conflict: a signing session for this key is in progress"
+BUSY = (
+    "Upstream returned 409 Conflict: a signing session for this key is in progress; with the "
+    "gateway's --queue, calls wait"
+)
 EXPIRED = 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
 LATE = "The gateway did not answer in time"
 LATE_NODE = "did not answer in time"

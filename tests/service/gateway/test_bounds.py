@@ -12,7 +12,8 @@ from starlette.requests import Request
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.service.errors import Refused, too_many_requests
-from mpcsim.service.gateway.api.app import EXPIRED_OF_USER, MAX_FORM_BYTES
+from mpcsim.service.gateway.api.app import EXPIRED_OF_USER
+from mpcsim.service.gateway.api.routes import MAX_BODY_BYTES
 from mpcsim.service.gateway.gateway import REQUESTS_OF_USER
 from mpcsim.service.gateway.sessions import streaming
 from mpcsim.service.gateway.sessions.routing import MAX_DELIVERIES, MAX_MESSAGES_OF_NODE
@@ -31,9 +32,9 @@ async def in_pieces(*pieces):
 
 
 LONGEST = [
-    (SIGN_UP, MAX_FORM_BYTES),
-    (LOGIN, MAX_FORM_BYTES),
-    (wire.PREFIX + "suspend", MAX_FORM_BYTES),
+    (SIGN_UP, MAX_BODY_BYTES),
+    (LOGIN, MAX_BODY_BYTES),
+    (wire.PREFIX + "suspend", MAX_BODY_BYTES),
     (wire.PREFIX + "exchange", wire.MAX_BODY_BYTES),
 ]
 

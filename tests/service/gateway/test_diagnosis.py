@@ -63,7 +63,7 @@ class Node:
 
         suspended = [epoch(self.active)] if self.suspended and self.active is not None else []
         active, voted = held(self.active, *MPC_NODES), held(self.voted, party)
-        said = (active, voted, tuple(suspended), (), int(self.restored))
+        said = (active, voted, tuple(suspended), int(self.restored))
         statement = statements.ReconciliationStatement(party, bytes(16), USER, CURVE, *said)
         return NodeStatement(IDENTITIES[party].public, statement)
 
@@ -155,7 +155,7 @@ def test_stores_of_any_moments(user, number, said):
 
 def test_shares_in_force_that_not_both_have_signed_for_are_at_odds():
     held = statements.HeldShare(epoch(0), PUBLIC_KEY, 0, record(0, MPC_NODES[0]))
-    said = {party: (party, bytes(16), USER, CURVE, held, None, (), (), 0) for party in MPC_NODES}
+    said = {party: (party, bytes(16), USER, CURVE, held, None, (), 0) for party in MPC_NODES}
     nodes = {
         p: NodeStatement(IDENTITIES[p].public, statements.ReconciliationStatement(*about))
         for p, about in said.items()

@@ -7,8 +7,8 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, rate_exceeded
-from mpcsim.service.gateway import limits
 from mpcsim.service.gateway.limits import Limit, Rate
+from mpcsim.service.web import user_limits
 from node.local import LocalService
 from node.process.settings import Settings
 from tests.helpers.gateway import Clock
@@ -55,24 +55,24 @@ def test_who_waits_as_long_as_told_is_served():
 def test_what_came_to_nothing_is_given_back():
     limit = Limit(RECOVERIES, Rate(1), Clock())
     assert refused(limit, "alice") is None
-    limit.refund("alice")
+    limit.buckets.refund("alice")
     assert refused(limit, "alice") is None
     assert refused(limit, "alice") == 60
-    limit.refund("nobody")
+    limit.buckets.refund("nobody")
 
 
 def test_only_so_many_users_are_known(monkeypatch):
-    monkeypatch.setattr(limits, "MAX_USERS", 3)
+    monkeypatch.setattr(user_limits, "MAX_BUCKETS", 3)
     clock = Clock()
     limit = Limit(GUESSES, Rate(1, 60), clock)
     for user in "abcd":
         assert refused(limit, user) is None
-    assert limit.user_count == 3
+    assert len(limit.buckets) == 3
     assert refused(limit, "a") is None  # it asked longest ago, and is forgotten
     assert refused(limit, "d") == 60
     clock.now += 60
     assert refused(limit, "e") is None
-    assert limit.user_count == 1  # those whose buckets are full need not be known
+    assert len(limit.buckets) == 1  # those whose buckets are full need not be known
 
 
 RATES = [("5", Rate(5, 60)), ("1/0.5s", Rate(1, 0.5)), ("10/3600", Rate(10, 3600))]

@@ -8,7 +8,10 @@ from mpcsim.ids import CLIENT, OPERATOR, ROLES
 from mpcsim.service.rpc import wire
 from tests.helpers import gateway as service
 
-BUSY = (409, "a signing session for this key is in progress")
+BUSY = (
+    409,
+    "a signing session for this key is in progress; with the gateway's --queue, calls wait",
+)
 
 
 def lie(gateway, party, verb, change):

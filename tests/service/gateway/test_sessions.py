@@ -20,7 +20,8 @@ from tests.helpers.gateway import MESSAGE, NO_PROOF, Client, Failed, refusal, sh
 from tests.helpers.key_records import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"
-SIGNING = "a signing session for this key is in progress"
+QUEUE_FULL = "a signing session for this key is in progress"
+SIGNING = f"{QUEUE_FULL}; with the gateway's --queue, calls wait"
 RECOVERING = "a recovery for this key is in progress"
 GENERATING = "a generation for this key is in progress"
 GONE = "no such session, or it has expired"
@@ -73,7 +74,7 @@ async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, c
     party, messages = await client.begun(ec_share)
     second = asyncio.create_task(client.sign(ec_share))
     await until(lambda: signing_line(gateway, ec_share))
-    assert await refusal(client.sign(ec_share)) == (409, SIGNING)
+    assert await refusal(client.sign(ec_share)) == (409, QUEUE_FULL)
     assert not second.done()
     await client.finished(ec_share, party, messages)
     await second

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.service.gateway.api.openapi import openapi_document
+from mpcsim.service.gateway.api.openapi import describe_gateway
 from mpcsim.service.gateway.api.smart_accounts import PREFIX, over_rpc
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
@@ -34,7 +34,7 @@ def service():
         yield opened
 
 
-DOCUMENTED = Documented(openapi_document("", []))
+DOCUMENTED = Documented(describe_gateway("", []))
 
 
 def as_documented(answer):

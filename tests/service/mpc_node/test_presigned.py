@@ -120,7 +120,7 @@ async def test_neither_side_keeps_any_of_a_past_key(gateway, client, share, stor
     def kept():
         """On how many pools there is any: using one up would be all that shows it."""
         lists = [node._presignatures for node in nodes]
-        pools = [pool._pool for each in lists for pool in (each.shares, each.usage_tokens)]
+        pools = [pool for each in lists for pool in (each.shares, each.usage_tokens)]
         return sum(share.record.epoch.hex() in pool._of for pool in pools)
 
     await client.presign(share, store, 2, signer)
@@ -143,7 +143,7 @@ async def test_nor_with_what_one_mpc_node_opens(gateway, client, share, store, a
         asked(link, "open", user_id, replace(body, whole=1))
     with pytest.raises(Refused, match="takes this for no request"):
         asked(link, "open", user_id, replace(body, proof=replace(body.proof, mac=bytes(32))))
-    assert link.node._presignatures.usage_tokens._pool._size == 0
+    assert link.node._presignatures.usage_tokens._size == 0
 
 
 async def test_the_other_node_hears_neither_message_nor_path(gateway, client, share, store):
@@ -177,12 +177,12 @@ async def test_a_path_to_no_key_uses_nothing_up(gateway, client, share, store):
     (part,), allowance = await client.presign(share, store)
     body = client.begin_presigned(share, store, part, allowance, path=(1 << 31,))
     assert (await client.post("presigned", body)).status_code == 422
-    assert gateway.links[OPERATOR].node._presignatures.shares._pool._size == 1
+    assert gateway.links[OPERATOR].node._presignatures.shares._size == 1
 
 
 async def test_a_part_that_was_used_elsewhere_in_the_process(gateway, client, share, store):
     (part,), allowance = await client.presign(share, store)
-    pool = gateway.links[OPERATOR].node._presignatures.shares._pool
+    pool = gateway.links[OPERATOR].node._presignatures.shares
     ((_, kept),) = pool._of[share.record.epoch.hex()].items()
     assert kept.holder == OPERATOR != CLIENT
     kept.use.spend()

@@ -39,6 +39,8 @@ def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for(
     for others in shown:
         with pytest.raises(Refused, match="neither node has such a share"):
             world.handle(party, "abort", AbortEpoch(abort, others))
+    # Of what it may have forgotten, only if the vote replaces what is in force here.
+    world.stores[party].mark_restored("yesterday", both=False)
     ended = AbortEpochReply.from_bytes(world.handle(party, "abort", AbortEpoch(abort, vote)))
     assert world.handle(party, "abort", AbortEpoch(abort, None)) == ended.to_bytes()
     world.handle(other, "drop", DropShare(abort, ended.signature))

@@ -1,5 +1,6 @@
 """The data folder: links are made once, and belong together."""
 
+import os
 import shutil
 import stat
 
@@ -8,7 +9,7 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.service.operations.data_folder import link_file, prepare, read_link
+from mpcsim.service.operations.data_folder import claim_folder, link_file, prepare, read_link
 from mpcsim.service.storage.database import REGISTRY
 from tests.helpers.gateway import reopen
 from tests.service.operations.conftest import PARTS
@@ -49,6 +50,15 @@ def test_the_links_can_be_made_one_after_the_other(tmp_path):
     before = links(tmp_path)
     reopen(tmp_path).close()
     assert links(tmp_path) == before
+
+
+def test_a_folder_of_another_user_is_named_with_its_owner(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(PermissionError(13, "denied")))
+    monkeypatch.setattr(os, "geteuid", lambda: 10_001)
+    owner = tmp_path.stat().st_uid
+    said = f"{tmp_path} belongs to user {owner}, and this process is user 10001's; run it as user"
+    with pytest.raises(UsageError, match=said), claim_folder(tmp_path):
+        pass
 
 
 @pytest.mark.parametrize("role", PARTS)

@@ -2,9 +2,11 @@
 
 import os
 import subprocess
+from itertools import islice
 
 import pytest
 
+from mpcsim.service.process.backoff import retry_pauses
 from mpcsim.service.process.process_lifetime import program_ending_with_parent
 from mpcsim.service.process.settings import on_off, seconds, whole_number
 
@@ -21,6 +23,10 @@ def test_what_a_text_may_be(kind, taken, refused):
     for text in refused:
         with pytest.raises(ValueError):
             kind.parse(text)
+
+
+def test_each_pause_between_attempts_is_twice_the_one_before_up_to_the_last():
+    assert list(islice(retry_pauses(0.5, 3.0), 5)) == [0.5, 1.0, 2.0, 3.0, 3.0]
 
 
 def test_what_starts_a_program_says_nothing_of_its_own():

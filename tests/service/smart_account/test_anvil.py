@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mpcsim.cli import main
 from mpcsim.crypto.rng import SeededRng
+from mpcsim.service.operations import chain_file
 from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.chain import anvil, contracts
 from mpcsim.service.smart_account.chain.transactions import TransactionSender
@@ -113,6 +115,23 @@ def test_old_blocks_are_given_up(chain, monkeypatch, blocks, full):
         assert kept.balance(SOMEBODY) == 12
     finally:
         kept.close()
+
+
+def test_the_faucet_gives_coins_on_this_chain_alone(tmp_path, capsys):
+    file = chain_file(tmp_path)
+    file.parent.mkdir()
+    ask = ["faucet", SOMEBODY, "--data", str(tmp_path), "--coins"]
+    chain = anvil.AnvilChain({}, address_file=file)
+    for coins in ("2", "0.5"):
+        assert main([*ask, coins]) == 0
+    assert chain.balance(SOMEBODY) == 25 * 10**17
+    assert main(["faucet", "0x12", "--data", str(tmp_path)]) == 2
+    chain.close()
+    assert main([*ask, "1"]) == 2
+    said = capsys.readouterr()
+    assert said.out == f"{SOMEBODY} has 2 coins\n{SOMEBODY} has 2.5 coins\n"
+    assert "address: not an address" in said.err
+    assert f"no gateway of {file.parent} runs a chain of its own" in said.err
 
 
 def test_without_anvil_it_is_said_what_to_do(monkeypatch, tmp_path):

@@ -222,10 +222,16 @@ def gas_refusals(on, owner, new_owner):
 
 @pytest.mark.parametrize("endpoint", [Endpoint.GAS, Endpoint.SPONSOR])
 def test_what_the_gas_step_refuses(on, owner, new_owner, endpoint):
+    """Where it names a bound, it takes a value that stands there."""
     before = on.state(on.account(owner))
     for body, kind, says in gas_refusals(on, owner, new_owner):
-        with pytest.raises(kind, match=f"^({says})"):
+        with pytest.raises(kind, match=f"^({says})") as caught:
             ask(on, endpoint, **body)
+        if bound := re.match(r"(\w+): (above|below) (\d+),", str(caught.value)):
+            name, value = bound[1], int(bound[3])
+            both = bound[2] == "above" and name.startswith("max_")  # neither fee above the other
+            again = body | dict.fromkeys(("max_fee_per_gas", name) if both else (name,), value)
+            assert ask(on, endpoint, **again)[FIELDS[name].camel] == hex(value)
     assert on.state(on.account(owner)) == before
 
 

@@ -5,6 +5,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.client import figures, tables
+from mpcsim.service.smart_account.client.anatomy import bound_words, packed_words
 from mpcsim.service.smart_account.client.tables import Balance, View, ether
 from mpcsim.service.smart_account.operation.fields import SIGNED
 from tests.helpers.pictures import check_texts, hues, written
@@ -128,7 +129,12 @@ def test_the_steps_so_far_and_all(embedded, owner):
 
 def test_the_digest_byte_by_byte(embedded, owner):
     flow = embedded.until_send(owner, to=RECIPIENT, sponsored=True)
-    cells = [text for text in written(figures.digest_anatomy(flow)) if len(text) == 2]
+    said = written(figures.digest_anatomy(flow))
+    parts = packed_words(flow.operation) + bound_words(
+        flow.inner_hash, flow.entry_point, flow.chain_id
+    )
+    assert {text for part in parts for text in (part.name, part.made)} <= set(said)
+    cells = [text for text in said if len(text) == 2]
     words = flow.entry_point[2:].lower().rjust(64, "0"), f"{flow.chain_id:064x}"
     shown = flow.packed.hex() + flow.inner_hash.hex() + "".join(words)
     assert "".join(cells) == shown + flow.signed_message.hex() + flow.message_hash.hex()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
@@ -20,9 +21,13 @@ from cryptography.x509.oid import (
     NameOID,
     ObjectIdentifier,
 )
+from numba.core import event
 
 from mpcsim.errors import UsageError
+from mpcsim.sim.network import traffic
 from mpcsim.sim.network.transport import MAX_WINDOW, MOST_CONNECTIONS, TLS_FLIGHTS, Connection
+
+KIND = "numba:compile"
 
 # ------------------------------------------------------------------ settings
 
@@ -240,3 +245,12 @@ def test_flights_are_as_long_as_openssl_s(
     assert len(found) == len(expected)
     for ours, theirs in zip(expected, found, strict=True):
         assert abs(ours - theirs) <= max(0.15 * theirs, 60), (expected, found)
+
+
+def test_compilation_is_announced_once(monkeypatch, capsys):
+    monkeypatch.setitem(event._registered, KIND, [])
+    traffic._announce_compilation()
+    for module in ("theirs.jit", "mpcsim.sim", "mpcsim.capacity"):
+        function = SimpleNamespace(py_func=SimpleNamespace(__module__=module))
+        with event.trigger_event(KIND, data={"dispatcher": function}):
+            assert capsys.readouterr().err == traffic.COMPILING * (module == "mpcsim.sim")

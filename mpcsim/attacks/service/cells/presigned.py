@@ -51,10 +51,11 @@ class Collector:
     def of(cls, env: AttackEnvironment) -> Collector:
         made = cls(env, env.corrupt_node(env.me))
         pool = env.node(env.me)._presignatures.shares
+        take_once = pool.take
 
         def take(key_id: str, name: bytes) -> Presignature:
             if name not in made.parts:
-                made.parts[name] = pool._pool.take(key_id, name)
+                made.parts[name] = take_once(key_id, name)
             return replace(made.parts[name], use=Use())
 
         pool.take = take
@@ -181,10 +182,11 @@ def use_twice_after_node_restore(env: AttackEnvironment) -> Finding:
     used."""
     alice, key, collector, made = set_up_presignatures(env)
     node = env.node(env.other)
-    backup = copy.deepcopy(node._presignatures.usage_tokens._pool)
+    tokens = node._presignatures.usage_tokens
+    backup = copy.deepcopy(vars(tokens))
     signatures = [sign(alice, key, made, HONEST)]
     node.restart()
-    node._presignatures.usage_tokens._pool = backup
+    vars(tokens).update(backup)
     signatures.append(sign(alice, key, made, WANTED.hex()))
     return collector.key_from(key["public_key"], signatures)
 

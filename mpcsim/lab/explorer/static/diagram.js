@@ -1,7 +1,7 @@
 /* Sequence diagram: drawn from a plan, zoomed along time, with the present step marked. */
 
-import { LOST_MS, element, formatBytes, formatMs, replaceContent, svgElement, textWidth,
-  tickStep } from "./basics.js";
+import { element, replaceContent, svgElement, tickStep } from "../../static/elements.js";
+import { LOST_MS, formatBytes, formatMs, textWidth } from "./basics.js";
 import { planDiagram } from "./plan.js";
 
 const HEADS = 38;  // height of the columns' heads: pixels

@@ -1,10 +1,12 @@
 /* Round explorer in the browser: draws a view, and sends commands back. No dependencies.
  *
- * The view is defined in mpcsim/lab/explorer/model/views.py; mpcsim/lab/explorer/browser_files.py
+ * The view is defined in mpcsim/lab/explorer/model/views.py; mpcsim/lab/browser_files.py
  * concatenates these files.
  */
 
-import { element, formatMs, isDark, markField, replaceContent, scrollToNode } from "./basics.js";
+import { element, isDark, replaceContent } from "../../static/elements.js";
+import { downloadBlob, downloadPicture } from "../../static/pictures.js";
+import { formatMs, markField, scrollToNode } from "./basics.js";
 import { Diagram } from "./diagram.js";
 import { KnowledgePanel } from "./knowledge.js";
 import { MessagePanel } from "./message.js";

@@ -1,6 +1,7 @@
 /* Knowledge of each party after the present step, and what it must never learn. */
 
-import { element, lockIcon, replaceContent } from "./basics.js";
+import { element, replaceContent } from "../../static/elements.js";
+import { lockIcon } from "./basics.js";
 
 export class KnowledgePanel {
   constructor(ui, root) {

@@ -1,6 +1,7 @@
 /* Panel of a message: its fields, the checks of its receiver, and the form that alters it. */
 
-import { LOST_MS, element, formatBytes, formatMs, lockIcon, replaceContent } from "./basics.js";
+import { element, replaceContent } from "../../static/elements.js";
+import { LOST_MS, formatBytes, formatMs, lockIcon } from "./basics.js";
 
 const MARK = { passed: "✓", failed: "✗", open: "○", ignored: "–" };
 const SAID = {

@@ -1,6 +1,7 @@
 /* Search over messages with their fields and checks, and over the rounds that parties run. */
 
-import { element, scrollToNode } from "./basics.js";
+import { element } from "../../static/elements.js";
+import { scrollToNode } from "./basics.js";
 
 function allFields(fields) {
   return fields.flatMap((field) => [field, ...allFields(field.fields)]);

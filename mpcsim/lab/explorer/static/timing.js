@@ -1,6 +1,7 @@
 /* Panel of times: inputs for links and seed, and the breakdown of the duration. */
 
-import { LOST_MS, applyAtEnter, element, formatMs, markField, replaceContent } from "./basics.js";
+import { element, replaceContent } from "../../static/elements.js";
+import { LOST_MS, applyAtEnter, formatMs, markField } from "./basics.js";
 
 const PART_NAMES = {
   compute: "compute", propagation: "propagation", transmission: "transmission",

@@ -1,9 +1,11 @@
-/* What-if panel in the browser: draws a view, and sends commands back. No dependencies.
+/* What-if panel in the browser: draws a view, and sends commands back.
  *
- * The view is defined in mpcsim/lab/what_if/views.py. Text enters the page as text nodes only.
+ * The view is defined in mpcsim/lab/what_if/views.py.
  */
 
-const SVG = "http://www.w3.org/2000/svg";
+import { element, isDark, replaceContent, svgElement, tickStep } from "../../static/elements.js";
+import { downloadPicture } from "../../static/pictures.js";
+
 const SIDES = ["a", "b"];
 const TYPING_MS = 250;  // from the last key until a number is sent
 const BUSY_MS = 400;  // until a command counts as slow
@@ -13,30 +15,6 @@ const DOTS = { 50: 0.5, 95: 0.05, 99: 0.01 };
 const LOWEST = 1e-3;
 
 // ---------------------------------------------------------------------------- small helpers
-
-function element(tag, attributes = {}, ...children) {
-  return fillNode(document.createElement(tag), attributes, children);
-}
-
-function svgElement(tag, attributes = {}, ...children) {
-  return fillNode(document.createElementNS(SVG, tag), attributes, children);
-}
-
-function fillNode(node, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "value" || name === "checked") node[name] = value;
-    else node.setAttribute(name, value === true ? "" : value);
-  }
-  node.append(...children.flat(9).filter((child) => child !== null && child !== undefined));
-  return node;
-}
-
-function replaceContent(node, ...children) {
-  node.replaceChildren();
-  return fillNode(node, {}, children);
-}
 
 /** Return milliseconds as text, with a decimal below 100 ms. */
 function formatMs(value) {
@@ -57,13 +35,6 @@ function formatShare(value, of) {
   return percent ? ` (${percent < 0 ? "−" : "+"}${Math.abs(percent).toLocaleString("en")} %)` : "";
 }
 
-/** Return a distance of ticks: 1, 2 or 5 times a power of ten. */
-function tickStep(span, count) {
-  const raw = span / count;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  return [1, 2, 5, 10].map((m) => m * power).find((step) => step >= raw);
-}
-
 /** Return the next of 0, ..., 0.1, 0.2, 0.5, 1, 2, 5, ... above or below a number. */
 function nextInSeries(value, up) {
   const near = value > 0 ? Math.floor(Math.log10(value)) : -2;
@@ -71,17 +42,6 @@ function nextInSeries(value, up) {
     [1, 2, 5].map((m) => Number((m * 10 ** (near + at)).toPrecision(1))));
   if (up) return series.find((each) => each > value * 1.000001);
   return series.findLast((each) => each < value * 0.999999 && each >= 0.01) ?? 0;
-}
-
-function isDark() {
-  const said = document.body.dataset.jpThemeLight;
-  if (said !== undefined) return said === "false";
-  const background = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g);
-  if (background && (background.length < 4 || Number(background[3]) > 0)) {
-    const [r, g, b] = background.map(Number);
-    return 0.299 * r + 0.587 * g + 0.114 * b < 128;
-  }
-  return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
 // ---------------------------------------------------------------------------- the widget

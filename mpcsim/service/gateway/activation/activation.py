@@ -3,14 +3,14 @@
 It is run for a key that has just been made (``activate``), and to resume what was interrupted
 (``resolve``): at the gateway's start, before the next key is made, and when a node does not know a
 registered key. An MPC node whose store was restored must first merge the key, that is hear the
-other node's statement about it (``mpc_node.agreement.restore_reconciliation``): ``ask_merging``.
+other node's statement about it (``mpc_node.agreement.restore_reconciliation``): ``ask_about_key``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Final
@@ -188,21 +188,6 @@ class Activation:
 
     # ------------------------------------------------------------------ restored stores
 
-    async def ask_merging(
-        self,
-        party: PartyId,
-        user_id: str,
-        curve: str,
-        times: Times,
-        ask: Callable[[], Awaitable[bytes]],
-    ) -> bytes:
-        """Call ``ask``, and once more if the MPC node had to merge the key after a restore."""
-        try:
-            return await ask()
-        except Unmerged:
-            await self.merge(party, user_id, curve, times)
-        return await ask()
-
     async def merge(self, party: PartyId, user_id: str, curve: str, times: Times) -> None:
         """Make an MPC node whose store was restored merge a key.
 
@@ -367,12 +352,15 @@ class Activation:
         scope: Scope,
         body: wire.Body,
         curve: str,
-        key_id: str,
+        key_id: str | None = None,
     ) -> bytes:
-        """Ask an MPC node to use a registered key.
+        """Ask an MPC node to make or use a user's key on a curve.
 
-        If the node does not know the key, or has to merge it first, that is done, and it is asked
-        once more.
+        If the node has to merge the key first, or does not know a registered one, that is put
+        right, and it is asked once more.
+
+        Args:
+            key_id: registered epoch to use; None: a key is made.
         """
         link, user_id = self._links[party], caller.claims.user_id
         try:
@@ -380,7 +368,7 @@ class Activation:
         except Unmerged:
             await self.merge(party, user_id, curve, caller.times)
         except Refused as refused:
-            if refused.status != NOT_FOUND:
+            if refused.status != NOT_FOUND or key_id is None:
                 raise
             async with self.decision_lock(user_id, curve):
                 if not self._registry.is_present_key(user_id, key_id):

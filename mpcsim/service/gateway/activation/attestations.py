@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.service.errors import FAILED_DEPENDENCY, LinkFailed, Refused, Unmerged
 from mpcsim.service.gateway.links.links import Link, Times, decode_answer
+from mpcsim.service.process.backoff import retry_pauses
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.statements import GetAttestation, SignedAttestation
 
@@ -94,13 +95,12 @@ class Attestations:
         await asyncio.wait([task], timeout=PROMPT_S)
 
     async def _deliver_until_accepted(self, party: PartyId) -> None:
-        delay = FIRST_RETRY_S
+        pauses_s = retry_pauses(FIRST_RETRY_S, LAST_RETRY_S)
         while (requested := self._requested[party]) > self._delivered[party]:
             if await self._exchange(party):
                 self._delivered[party] = requested
             else:
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, LAST_RETRY_S)
+                await asyncio.sleep(next(pauses_s))
 
     async def exchange_at_start(self) -> None:
         """Deliver to each node what is suspended at the other; no other request is under way.

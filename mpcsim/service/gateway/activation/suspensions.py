@@ -35,12 +35,13 @@ Invariants
     S2  Only a holder of the client's share can make a notice open. Whoever had a session can
         suspend its key at G alone, until both nodes have signed that the notice does not open.
     S3  What cannot be written for want of space counts in memory, and is written later.
-    S4  G keeps at most ``MAX_OF_KEY`` suspensions of a key; one more blocks it for ``FULL_S``.
+    S4  G keeps at most ``MAX_OF_KEY`` suspensions of a key, and takes ``MOST_OFTEN``; one more
+        blocks it for ``FULL_S``, unless a node has confirmed one.
 
 Crashes
     C after 2                G has the suspension, or C's next request is refused by the node
     G between 3 and 6        its next start delivers what is not answered
-    G's registry restored    the nodes know: 5 waits for them
+    G's registry restored    the nodes know: 5 waits until both have been asked
     a node's store restored  Y's statements tell it (``mpc_node.agreement.restore_reconciliation``,
                              and 2' to 5' at G's start)
 
@@ -73,6 +74,7 @@ from mpcsim.service.errors import (
 from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.gateway.registry import Registry, SuspensionNotice
 from mpcsim.service.gateway.sessions.sessions import Sessions
+from mpcsim.service.process.backoff import retry_pauses
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.statements import SuspensionReceipt, is_signed_by
@@ -80,7 +82,7 @@ from mpcsim.service.rpc.suspension_notices import notice_digest
 from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.threads import in_thread
-from mpcsim.service.web.user_limits import TokenBucket
+from mpcsim.service.web.user_limits import KeyedBuckets, TokenBucket
 
 LOG = logging.getLogger(__name__)
 
@@ -131,8 +133,8 @@ class Suspensions:
         self._tag_key = registry.suspension_key()
         self._now = now
         self._clock = clock
-        self._full_at: dict[bytes, float] = {}
-        """Times at which the rate limit of keys that were suspended lately is as at first."""
+        self._rate_limits = KeyedBuckets(MOST_OFTEN)
+        """Rate limit of each key."""
         self._notices: dict[AbortedSession, dict[PartyId, SuspensionNotice]] = {}
         for notice in registry.suspension_notices():
             self._notices.setdefault(notice.at, {})[notice.party] = notice
@@ -230,7 +232,7 @@ class Suspensions:
         known = [notices for at, notices in self._notices.items() if at.key_id == key_id]
         if any(notice.opened for notices in known for notice in notices.values()):
             return len(known) < MAX_OF_KEY
-        if len(known) < MAX_OF_KEY and self._take_turn(key_id):
+        if len(known) < MAX_OF_KEY and not self._rate_limits.take(key_id, self._clock()):
             return True
         if key_id in self._full:
             self._full.pop(key_id).cancel()
@@ -240,13 +242,6 @@ class Suspensions:
         self._full[key_id] = loop.call_later(FULL_S, self._make_room, key_id)
         text = "too many suspensions of this key"
         raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
-
-    def _take_turn(self, key_id: bytes) -> bool:
-        """Count a suspension of a key; return False if there were too many lately."""
-        now = self._clock()
-        self._full_at = {key: at for key, at in self._full_at.items() if at > now}
-        self._full_at[key_id], wait_s = MOST_OFTEN.take(self._full_at.get(key_id, now), now)
-        return not wait_s
 
     async def _remember(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
         """Suspend in memory first, where it counts at once, then in the registry (S3)."""
@@ -307,8 +302,7 @@ class Suspensions:
 
     async def _deliver(self, at: AbortedSession) -> None:
         """Repeat steps 3, 4 and 6 until the suspension is concluded."""
-        delay = FIRST_RETRY_S
-        while True:
+        for pause_s in retry_pauses(FIRST_RETRY_S, LAST_RETRY_S):
             try:
                 if at in self._pending:
                     async with self._writing:
@@ -328,8 +322,7 @@ class Suspensions:
                     return
             except StoreFailed as error:
                 LOG.error("%s stays suspended: %s", _label(at), error)
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, LAST_RETRY_S)
+            await asyncio.sleep(pause_s)
 
     async def _deliver_notice(self, notice: SuspensionNotice) -> None:
         """Ask one MPC node (3), and store its answer if its signature is authentic (4)."""

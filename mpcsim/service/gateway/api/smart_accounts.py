@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
@@ -135,11 +136,12 @@ def _wait_for_service(making: Future[SmartAccountService]) -> SmartAccountServic
         raise ChainUnavailable(str(error)) from None
 
 
-def in_own_process(budget: int | None = None) -> MakeService:
+def in_own_process(budget: int | None = None, address_file: Path | None = None) -> MakeService:
     """Return a factory of a service with a chain in a process of its own, which ends with the
     gateway.
 
     Args:
+        address_file: file that names the chain's address while it runs.
         budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei;
             by default ``mpcsim.service.smart_account.operation.limits.DEFAULT_BUDGET``.
     """
@@ -147,7 +149,7 @@ def in_own_process(budget: int | None = None) -> MakeService:
     def make() -> SmartAccountService:
         from mpcsim.service.smart_account import setup
 
-        return setup.over_own_process(budget=budget)
+        return setup.over_own_process(budget=budget, address_file=address_file)
 
     return make
 

@@ -31,7 +31,8 @@ Invariants
     L1  At most one session signs with a key at an MPC node, and at most one makes a key for a
         (user, curve). G queues or refuses the next. Whatever G does, X refuses a second signing
         session and a second recovery of a key; of two generations at most one comes into force.
-    L2  Nothing is resumed: a participant that restarts has no sessions, and an id is used once.
+    L2  Nothing is resumed: a participant that restarts has no sessions. X begins at most one
+        signing session of an id; of the others, one at a time.
     L3  A session continues only for the holder of its key pair: a token alone does not enter it.
     L4  A signing session keeps its place until C has made its last request, whatever X says: by
         then C has checked what a cheating X could otherwise guess at in a parallel session.
@@ -312,7 +313,8 @@ class Sessions:
         """Return the refusal for a place that is taken, with the time until its lease ends."""
         holder = self._holder(queue, place)
         left = self._lease_left(holder) if holder is not None else 0.0
-        return key_busy(what, max(1, math.ceil(left)))
+        has_queue = queue is self._making or queue.capacity > 0
+        return key_busy(what, max(1, math.ceil(left)), has_queue=has_queue)
 
     def check_key_is_free(self, user_id: str, curve: str, what: str) -> None:
         """Check that no session makes a key of a user and curve, but for one with a silent caller.

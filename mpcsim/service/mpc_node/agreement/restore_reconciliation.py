@@ -14,8 +14,8 @@ Messages in order; [...] is durable at the sender before the message leaves
     2   R -> G       hello, with the random boot of R's last start
     3   G -> P       testify(user, curve, boot)
     4   P -> G       signature over (boot, user, curve, P's active and voted share with their
-                     votes, the epochs that it holds suspended, those whose abort it has signed,
-                     whether its own store was restored and has not merged the key)
+                     votes, the epochs that it holds suspended, whether its own store was restored
+                     and has not merged the key)
     5   G -> R       merge(signed statement)
     6   R            [in one transaction: an epoch that is suspended at P is suspended, without its
                      multiplication state; the key is merged, unless something is left open]
@@ -84,7 +84,7 @@ from typing import Final
 
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.errors import BAD_REQUEST, Refused, stale_boot, store_not_merged
+from mpcsim.service.errors import stale_boot, store_not_merged
 from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
@@ -97,12 +97,10 @@ from mpcsim.service.mpc_node.store import (
 )
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.statements import (
-    MAX_EPOCHS,
     GetReconciliationStatement,
     ReconciliationStatement,
     RecordError,
     SignedReconciliationStatement,
-    is_signed_by,
 )
 
 REASONS: Final = {
@@ -149,7 +147,6 @@ class RestoreReconciliation:
             NodeFailed: what is stored of the key is damaged.
         """
         at = ask.user_id, ask.curve_name
-        aborted = self._store.aborted_epochs(*at, MAX_EPOCHS)  # an abort is never taken back
         held = [share for share in self._store.of_key(*at) if share.state != PREPARED]
         suspended = [s.key_id for s in held if s.suspended is not None or s.suspended_there]
         statement = ReconciliationStatement(
@@ -159,7 +156,6 @@ class RestoreReconciliation:
             self._voting.describe_share(_in_state(ACTIVE, held)),
             self._voting.describe_share(_in_state(VOTED, held)),
             tuple(map(bytes.fromhex, suspended)),
-            tuple(map(bytes.fromhex, aborted)),
             (2 if self._store.both_restored else 1) if any(share.unmerged for share in held) else 0,
         )
         return SignedReconciliationStatement(statement, self._identity.sign(statement))
@@ -174,9 +170,8 @@ class RestoreReconciliation:
             Refused: it is not the other node's, or was made for another boot.
             Unmerged: something is left open, and the key is not served.
         """
-        said, other = signed.statement, self._peer.party
-        if said.party != other or not is_signed_by(self._peer.identity(), said, signed.signature):
-            raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
+        said = signed.statement
+        self._peer.check_statement(said, signed.signature)
         if said.nonce != boot:
             raise stale_boot(self._me)
         statement = NodeStatement(
@@ -190,7 +185,7 @@ class RestoreReconciliation:
         )
         left = self._store.merge(statement, self._without_multiplication)
         if left is not None:
-            raise store_not_merged(self._me, REASONS[left].format(ROLES[other]))
+            raise store_not_merged(self._me, REASONS[left].format(ROLES[self._peer.party]))
 
     def _peers_active_share(self, said: ReconciliationStatement) -> ActiveShare | None:
         """Return the other node's active share, if this node's vote for it is shown, too."""

@@ -176,17 +176,6 @@ class ShareStore:
         rows = self._database.rows(query, user_id, curve)
         return [self._with_pending(StoredShare(*row)) for row in rows]
 
-    def aborted_epochs(self, user_id: str, curve: str, limit: int) -> list[str]:
-        """Return epochs whose abort this node has signed, the newest first, up to a number."""
-        rows = self._database.rows(
-            "SELECT key_id FROM signed WHERE user_id = ? AND curve = ? AND what = 'abort'"
-            " ORDER BY rowid DESC LIMIT ?",
-            user_id,
-            curve,
-            limit,
-        )
-        return [key_id for (key_id,) in rows]
-
     # ------------------------------------------------------------------ shares are made
 
     def prepare(self, share: StoredShare) -> None:

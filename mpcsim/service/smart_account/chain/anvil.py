@@ -24,6 +24,7 @@ import platform
 import subprocess
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -97,15 +98,18 @@ class AnvilChain(JsonRpcChain):
         balances: Mapping[ChecksumAddress, int],
         *,
         chain_id: int = DEFAULT_CHAIN_ID,
+        address_file: Path | None = None,
         **options: Any,
     ) -> None:
         """
         Args:
             balances: of an empty chain's accounts, in wei.
+            address_file: file that names the process's address while it runs, for the faucet.
             options: of ``JsonRpcChain``.
         """
         self._command = [str(executable()), *_OPTIONS, "--chain-id", str(chain_id)]
         self._balances = dict(balances)
+        self._address_file = address_file
         self._process: subprocess.Popen[str] | None = None
         self._starting = threading.Lock()
         self._closed = False
@@ -150,6 +154,8 @@ class AnvilChain(JsonRpcChain):
             process, self._process = self._process, None
         if process is not None:
             self._end(process)
+            if self._address_file is not None:
+                self._address_file.unlink(missing_ok=True)
         super().close()
 
     def _ensure_running(self) -> subprocess.Popen[str]:
@@ -189,6 +195,9 @@ class AnvilChain(JsonRpcChain):
         threading.Thread(target=_drain, args=[process.stdout], daemon=True).start()
         for address, balance in self._balances.items():
             super().request("anvil_setBalance", address, hex(balance))
+        if self._address_file is not None:
+            with suppress(OSError):  # a full disk takes no more than the faucet
+                self._address_file.write_text(self._url)
         return process
 
     @staticmethod

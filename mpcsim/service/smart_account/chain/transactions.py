@@ -12,6 +12,7 @@ from eth_account.signers.local import LocalAccount
 from eth_account.types import TransactionDictType
 from eth_typing import ChecksumAddress
 
+from mpcsim.service.process.backoff import retry_pauses
 from mpcsim.service.smart_account.chain.chain import Chain, Check, TransactionReceipt
 from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable, Refused
 
@@ -96,12 +97,12 @@ class TransactionSender:
             Refused: it is in a block, and reverted.
             ChainUnavailable: no block holds it after ``PATIENCE_S``.
         """
-        waited_s, (pause_s, longest_s) = 0.0, POLL_S
+        waited_s, pauses_s = 0.0, retry_pauses(*POLL_S)
         while waited_s < PATIENCE_S:
             receipt = self.chain.receipt(transaction_hash)
             if receipt is None:
-                self._sleep(pause_s)
-                waited_s, pause_s = waited_s + pause_s, min(2 * pause_s, longest_s)
+                self._sleep(pause_s := next(pauses_s))
+                waited_s += pause_s
             elif receipt.success:
                 return receipt
             else:

@@ -43,8 +43,8 @@ from mpcsim.sim.network.latency import (
 )
 from mpcsim.sim.network.measured.series import Series, Summary
 from mpcsim.sim.network.presets import jittered_latency
-from mpcsim.sim.rich_display import Table, counted
-from mpcsim.sim.statistics.order_statistics import enclosing_ranks
+from mpcsim.sim.rich_display import PERCENTS, Table, counted, interval_text
+from mpcsim.sim.statistics.order_statistics import enclosing_ranks, interval_of
 from mpcsim.sim.streams import generator
 
 __all__ = ["DISTRIBUTIONS", "Candidate", "Fit", "Times", "fit"]
@@ -119,14 +119,26 @@ class Fit:
     """Lag, in samples, after which the correlation is within its noise."""
     warnings: tuple[str, ...] = ()
 
+    @property
+    def headline(self) -> str:
+        """What was chosen for which measurement."""
+        series = self.series
+        count = counted(series.moments.count, "round trip") if series.rtt_ms else "a summary"
+        return f"{series.a} - {series.b}: {self.chosen.name} for {count}: {self.chosen}"
+
     def table(self) -> Table:
         """Return a table of the measured round trips and those of each distribution."""
         moments = self.series.moments
-        head = ("distribution", "one way", "KS", "off by ms", "mean", "50 %", "95 %", "99 %")
+        times_of = (f"p{percent:g} ms" for percent in PERCENTS)
+        head = ("round trips", "one way", "KS", "off by ms", "mean ms", *times_of)
         rows = []
         if self.series.rtt_ms:
-            times = np.array(self.series.rtt_ms)
+            times = np.sort(self.series.rtt_ms)
             rows.append(("measured", "", "", "", *_format_statistics(moments.mean_ms, times)))
+            if not self.memory:  # it would be too narrow: successive times depend on each other
+                ends = [interval_of(times, percent, 0.95) for percent in PERCENTS]
+                intervals = (interval_text(low or -math.inf, high, ".3g") for low, high in ends)
+                rows.append(("95 % interval", "", "", "", "", *intervals))
         else:
             rows.append(("measured", "", "", "", _format_ms(moments.mean_ms), "", "", ""))
         for each in self.candidates:
@@ -457,7 +469,7 @@ def _check_blocks(series: Series, blocks: int) -> None:
 
 
 def _format_statistics(mean: float, times: Times) -> tuple[str, ...]:
-    return tuple(map(_format_ms, (mean, *np.percentile(times, (50, 95, 99)))))
+    return tuple(map(_format_ms, (mean, *np.percentile(times, PERCENTS))))
 
 
 def _format_ms(ms: float) -> str:

@@ -33,7 +33,7 @@ function pictureOf(svgs, background) {
 }
 
 /** Give the user a file. */
-function downloadBlob(name, blob) {
+export function downloadBlob(name, blob) {
   const address = URL.createObjectURL(blob);
   const link = document.createElement("a");
   link.href = address;
@@ -43,7 +43,7 @@ function downloadBlob(name, blob) {
 }
 
 /** Give the user what SVG elements show, as NAME.svg or NAME.png. */
-async function downloadPicture(name, ending, svgs, background) {
+export async function downloadPicture(name, ending, svgs, background) {
   const { text, width, height } = pictureOf(svgs, background);
   const blob = new Blob([text], { type: "image/svg+xml" });
   if (ending === "svg") return downloadBlob(`${name}.svg`, blob);

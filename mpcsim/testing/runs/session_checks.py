@@ -1,0 +1,261 @@
+"""Checks of a protocol by its sessions: the same again, several compared, one withheld, all cheats.
+
+    check_protocol(frost_signing(2, 3, (1, 2, 3)))
+
+Every check knows nothing of the protocol but its definition, and what its ``Scenario`` declares.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from itertools import combinations
+from typing import Any, Final, NamedTuple
+
+from mpcsim.errors import InvalidEncoding
+from mpcsim.protocols.engine import Done
+from mpcsim.protocols.engine.envelope import AbortNotice
+from mpcsim.protocols.local_run import LocalRun, Participant
+from mpcsim.sim.run.faults import Crash, Effect, MessageFault
+from mpcsim.sim.run.message_recording import Flow, RecordedParty, Recording
+from mpcsim.testing.invariants import invariant
+from mpcsim.testing.runs import protocol_checks as checks
+from mpcsim.testing.runs.deviation import WITHHELD, AbstractDeviation, Deviation, TwoFaced, changes
+from mpcsim.testing.runs.protocol_checks import Outcomes
+from mpcsim.testing.runs.protocol_run import Order, Replay, record_session, run_protocol
+from mpcsim.testing.runs.scenarios import Scenario
+from mpcsim.testing.runs.secrets import leaf_bytes, leaves
+
+LONG: Final = 8
+"""Length in bytes from which on a field that repeats is no accident."""
+
+
+class _Session(NamedTuple):
+    """A session that has been run, with everything that its parties said."""
+
+    recording: Recording
+    run: LocalRun[Any]
+
+    @classmethod
+    def of(cls, participants: list[Participant[Any]]) -> _Session:
+        recording = Recording()
+        run: LocalRun[Any] = LocalRun(RecordedParty(each, recording) for each in participants)
+        run.start()
+        run.finish()
+        return cls(recording, run)
+
+    def values(self) -> Iterator[tuple[Flow, int, str, bytes]]:
+        """Yield every value that was sent, with its flow, the message's number in it and its path:
+        ``.echo[2]``."""
+        for flow, sent in self.recording.sent.items():
+            for nth in range(len(sent)):
+                opened = self.recording.decrypt(flow, nth)
+                try:
+                    message = opened.kind.decode(opened.payload or b"", opened.context)
+                except InvalidEncoding:
+                    yield flow, nth, "", opened.payload or b""
+                    continue
+                for path, leaf in leaves(message):
+                    yield flow, nth, path, leaf_bytes(leaf)
+
+
+def _session(scenario: Scenario, session: str = "1", coins: str = "") -> _Session:
+    return _Session.of([scenario.participant(i, session, coins) for i in scenario.members])
+
+
+# ---------------------------------------------------------------------- several sessions
+
+
+@invariant
+def deterministic(scenario: Scenario) -> str | None:
+    """A party with the same set-up and seed says the same, byte by byte, and ends the same."""
+    one, other = _session(scenario), _session(scenario)
+    again = "in a second run with the same seeds"
+    fields = {(flow, nth, path): value for flow, nth, path, value in other.values()}
+    for flow, nth, path, value in one.values():
+        if fields.pop((flow, nth, path), None) != value:
+            sender, to, kind = flow
+            return f"party {sender} sent party {to} another {kind}{path} {again} ({scenario!r})"
+    if fields:
+        (sender, to, kind), *_ = next(iter(fields))
+        return f"party {sender} sent party {to} one more {kind} {again} ({scenario!r})"
+    for i, outcome in one.run.outcomes().items():
+        if _ending(outcome) != _ending(other.run.outcomes()[i]):
+            return f"party {i} ended with another result {again} ({scenario!r})"
+    return None
+
+
+def _ending(outcome: object) -> object:
+    if isinstance(outcome, Done):
+        return [(path, leaf_bytes(leaf)) for path, leaf in leaves(outcome.result)]
+    return str(outcome)
+
+
+SESSIONS: Final = (("1", ""), ("2", ""), ("1", "once more"))
+"""Sessions that ``fresh`` compares: name and coins. The last is the first with other randomness."""
+
+
+@invariant
+def fresh(scenario: Scenario) -> str | None:
+    """No value that a party says is said again in another session, or in the same session with
+    other randomness, unless the scenario has the field as ``repeated``."""
+    said = [
+        {(flow, path): value for flow, _, path, value in _session(scenario, *which).values()}
+        for which in SESSIONS
+    ]
+    for (number, one), (later, other) in combinations(enumerate(said), 2):
+        before = {value: where for where, value in one.items() if len(value) >= LONG}
+        for (flow, path), value in other.items():
+            if value not in before or _may_repeat(scenario, flow[2], path):
+                continue
+            (sender, _, kind), was = before[value]
+            if _may_repeat(scenario, kind, was):
+                continue
+            same = f"{kind}{was} of party {sender}"
+            what = f"{flow[2]}{path} of party {flow[0]}"
+            both = f"two sessions have the same {same}"
+            if what != same:
+                both = f"{what} is {same} of another session"
+            with_coins = " though their randomness differs" if later == number + 2 else ""
+            return f"{both}{with_coins} ({scenario!r})"
+    return None
+
+
+def _may_repeat(scenario: Scenario, kind: str, path: str) -> bool:
+    full = f"{kind}{path}"
+    return any(
+        full == allowed or full.startswith((f"{allowed}.", f"{allowed}["))
+        for allowed in scenario.repeated
+    )
+
+
+# ---------------------------------------------------------------------- withheld as long as can be
+
+
+@invariant
+def rushing(scenario: Scenario) -> str | None:
+    """A party that withholds a kind of message as long as it can has heard by then what the
+    scenario has as ``heard``, and no more."""
+    for kind, heard in heard_while_withholding(scenario).items():
+        declared = set(scenario.heard.get(kind, ()))
+        for more in sorted(heard.keys() - declared):
+            who, sender = heard[more]
+            return (
+                f"party {who}, which still withholds its {kind}, has heard {more} from party "
+                f"{sender} already ({scenario!r})"
+            )
+        for never in sorted(declared - heard.keys()):
+            return f"whoever withholds its {kind} never hears {never} ({scenario!r})"
+    return None
+
+
+def heard_while_withholding(scenario: Scenario) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return the kinds of messages that parties hear while they withhold their own of a kind until
+    nothing else is under way: by that kind, each with who heard it first, and from whom."""
+    found: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
+    said = [(message.sender, message.send.kind) for message in record_session(scenario)]
+    for me in scenario.members:
+        for kind in dict.fromkeys(kind for sender, kind in said if sender == me):
+            withheld = Deviation(me, kind, WITHHELD).adversary(scenario.party(me), _ignore)
+            run: LocalRun[Any] = LocalRun(
+                withheld if i == me else scenario.participant(i) for i in scenario.members
+            )
+            run.start()
+            heard = found[kind]
+            while run.in_flight:
+                message = run.deliver()
+                if message.send.to == me and message.send.kind != AbortNotice.__name__:
+                    heard.setdefault(message.send.kind, (me, message.sender))
+    return found
+
+
+def _ignore(sentence: str) -> None:
+    """Take note of no deviation."""
+
+
+# ---------------------------------------------------------------------- all together
+
+
+def check_protocol(scenario: Scenario, cheaters: Collection[int] | None = None) -> int:
+    """Check a protocol by every generic check of the kit, one after the other.
+
+    ====================  ========================================================================
+    ``deterministic``     two runs with the same seeds
+    ``fresh``             two sessions, and one with other randomness
+    ``rushing``           what a party hears while it withholds a kind of message
+    no secrets            what every outcome shows, here and in all runs that follow
+    orders                the newest message first, and others; every message twice, late, or of an
+                          earlier session; every party stopped and resumed
+    two-faced             two copies of a party with other coins, each heard by some
+    deviations            every change of every field of every message, toward all and toward one
+    ====================  ========================================================================
+
+    All runs check that the honest agree, that nobody innocent is blamed, that somebody is named,
+    and that nobody waits for ever.
+
+    Args:
+        cheaters: parties that cheat, one a run; None: all, one after the other.
+
+    Returns:
+        The number of examples that were run.
+
+    Raises:
+        BrokenInvariant: something is wrong; its text says what.
+        UsageError: what the scenario declares names nothing of the protocol.
+    """
+    count = 0
+    for example in protocol_examples(scenario, cheaters):
+        example()
+        count += 1
+    return count
+
+
+def protocol_examples(
+    scenario: Scenario, cheaters: Collection[int] | None = None
+) -> Iterator[Callable[[], object]]:
+    """Yield the examples of ``check_protocol``, each to be called, the cheapest first."""
+    scenario.check_declared()
+    yield partial(deterministic, scenario)
+    yield partial(fresh, scenario)
+    yield partial(rushing, scenario)
+    yield partial(_check_results, scenario)
+    play = partial(partial, run_protocol, scenario)
+    for numbers in ((-1,), (1,), (2, 0), (3, -1, 1)):
+        yield play(order=Order(numbers))
+    for _, sends in scenario.definition.kinds():
+        for effect in (Effect.DUPLICATE, Effect.DELAY):
+            yield play(faults=(MessageFault(effect, sends.kind, delay_ms=1.0),))
+    rounds = len(scenario.definition.rounds)
+    for i in scenario.members:
+        for after in range(rounds):
+            yield play(faults=(Crash(i, after, 1.0),))
+    for number in range(1, len(record_session(scenario)) + 1):
+        yield play(replays=(Replay(number),))
+    for deviation in _deviations(scenario, scenario.members if cheaters is None else cheaters):
+        yield play(deviation=deviation)
+
+
+def _deviations(scenario: Scenario, cheaters: Collection[int]) -> Iterator[AbstractDeviation]:
+    for party in cheaters:
+        others = [i for i in scenario.members if i != party]
+        if len(others) > 1:
+            for i in others:
+                yield TwoFaced(party, frozenset({i}))
+        for kind, possible in changes(scenario, party).items():
+            for change in possible:
+                yield Deviation(party, kind, change)
+                if len(others) > 1:
+                    yield Deviation(party, kind, change, others[0])
+
+
+def _check_results(scenario: Scenario) -> None:
+    """Check the results of an honest session, and what they show."""
+    session = _session(scenario)
+    outcomes: Outcomes = {int(i): outcome for i, outcome in session.run.outcomes().items()}
+    checks.agreement(outcomes, scenario.problem)
+    kept: dict[int, list[Any]] = defaultdict(list)
+    for (i, _), keep in session.recording.kept.items():
+        kept[i].append(keep)
+    parties = {int(i): party for i, party in session.recording.parties.items()}
+    checks.no_secrets_in_outcomes(outcomes, parties, kept)

@@ -1,0 +1,173 @@
+"""Planted bugs: which check finds each, at which example, and how short that is told."""
+
+import re
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.testing import BrokenInvariant
+from mpcsim.testing.protocols import (
+    TwoFaced,
+    check_protocol,
+    ecdsa_signing,
+    frost_signing,
+    key_generation,
+    presigned_signing,
+    presigning,
+    protocol_examples,
+    resharing,
+    run_protocol,
+    rushing,
+)
+from tests.testing import planted
+from tests.testing.planted import toss
+
+FOUND = {
+    "echo missing": ("agreement", 34, 16),
+    "nonces from the key alone": ("fresh", 2, 1),
+    "opened early, without echo": ("rushing", 3, 1),
+    "commitments not waited for": ("rushing", 3, 1),
+    "coin in an abort": ("no_secrets_in_outcomes", 44, 17),
+    "coins of the system": ("deterministic", 1, 1),
+    "opening unchecked": ("agreement", 79, 16),
+    "wrong one blamed": ("blame_is_right", 78, 17),
+    "raises at zero": ("no_exception", 82, 17),
+    "order of arrival": ("agreement", 6, 18),
+    "duplicates are attacks": ("blame_is_right", 9, 21),
+    "early messages forgotten": ("no_hang", 5, 21),
+    "sessions not told apart": ("no_exception", 22, 16),
+    "a failed check ends well": ("agreement", 34, 16),
+    "partials unchecked": ("somebody_is_named", 34, 16),
+    "signature unverified": ("agreement", 34, 16),
+    # ten more
+    "nonces from key and session": ("fresh", 2, 1),
+    "nonces of FROST from the key": ("fresh", 2, 1),
+    "blinding of the session alone": ("fresh", 2, 1),
+    "result shows what was kept": ("no_secrets_in_outcomes", 4, 1),
+    "opening fails, nobody named": ("somebody_is_named", 78, 17),
+    "echo of senders only": ("agreement", 34, 16),
+    "echo convicts": ("blame_is_right", 34, 16),
+    "coin in base64": ("no_secrets_in_outcomes", 44, 17),
+    "number of the process": ("deterministic", 1, 1),
+    "notices of an abort dropped": ("no_hang", 47, 17),
+}
+"""By bug: the check that finds it, the number of the example (of some 110), and the lines in which
+it is told. Examples 34 and 35 are the two-faced party."""
+ONLY = {
+    "number of the process": {1},
+    "nonces from the key alone": {2},
+    "commitments not waited for": {3},
+    "echo missing": {34, 35},
+    "coin in an abort": {44, 45},
+    "opening fails, nobody named": None,
+}
+"""Bugs that one check alone finds, with the examples that do; None: some that deviate."""
+
+
+def outcomes(bug: str, last: int | None = None) -> list[BrokenInvariant | None]:
+    """What each example finds, of all or the last of so many alone."""
+    examples = protocol_examples(planted.planted(bug), cheaters=(2,))
+    found: list[BrokenInvariant | None] = []
+    for example in islice(examples, last and last - 1, last):
+        try:
+            example()
+        except BrokenInvariant as broken:
+            found.append(broken)
+        else:
+            found.append(None)
+    return found
+
+
+def test_bugs_are_all_in_the_table() -> None:
+    bugs = {**planted.TOSSES, **planted.WRAPPED, **planted.FROSTS}
+    assert len(bugs) == 26
+    assert bugs.keys() == FOUND.keys()
+
+
+@pytest.mark.parametrize("bug", FOUND)
+def test_planted(bug: str) -> None:
+    check, number, lines = FOUND[bug]
+    (broken,) = outcomes(bug, number)
+    assert broken is not None
+    assert (broken.name, len(str(broken).splitlines())) == (check, lines), broken
+    if broken.failure is not None:
+        with pytest.raises(type(broken)) as again:
+            exec(broken.failure.snippet, {})
+        assert str(again.value) == str(broken)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("bug", FOUND)
+def test_nothing_is_found_before_and_some_by_one_check_alone(bug: str) -> None:
+    check, number, _ = FOUND[bug]
+    found = outcomes(bug)
+    assert not any(found[: number - 1])
+    if bug in ONLY:
+        assert {broken.name for broken in found if broken} == {check}
+        if where := ONLY[bug]:
+            assert {i for i, broken in enumerate(found, 1) if broken} == where
+
+
+DECLARED = {
+    "repeated": ({"Commit.nonce": "why"}, "repeated: unknown field 'Commit.nonce'"),
+    "no reason": ({"Commit.commitment": " "}, "it says Commit.commitment, and not why"),
+    "heard": ({"Comit": ("Commit",)}, "heard: unknown message 'Comit'; did you mean Commit"),
+    "unnamed": ({"OPENED": "why"}, "unnamed: no party aborts for 'OPENED'"),
+}
+
+
+@pytest.mark.parametrize("what", DECLARED)
+def test_a_declaration_of_nothing_is_refused(what: str) -> None:
+    declared, told = DECLARED[what]
+    field = what if what in ("heard", "unnamed") else "repeated"
+    with pytest.raises(UsageError, match=re.escape(told)):
+        check_protocol(replace(toss("toss()"), **{field: declared}), cheaters=())
+
+
+def test_more_is_declared_than_is_heard() -> None:
+    everything = dict.fromkeys(("Commit", "Reveal"), ("Commit", "Reveal"))
+    with pytest.raises(rushing.Broken, match="whoever withholds its Commit never hears Reveal"):
+        rushing(replace(toss("toss()"), heard=everything))
+
+
+OWN = {
+    "frost": frost_signing(2, 3, (1, 2, 3)),
+    "dkg": key_generation("ed25519", 2, 3),
+    "reshare": resharing("ed25519", 2, 3, (1, 2), (2, 3, 4)),
+    "ecdsa": ecdsa_signing(2, 3, (1, 2)),
+    "presign": presigning(2, 3, (1, 2), 1),
+    "presigned": presigned_signing(3, 3, (1, 2, 3), 1),
+}
+LONG = {
+    "ecdsa of three": ecdsa_signing(3, 3, (1, 2, 3)),
+    "dkg on secp256k1": key_generation("secp256k1", 2, 2),
+    "reshare on secp256k1": resharing("secp256k1", 2, 3, (1, 2), (1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", [*OWN, *(pytest.param(n, marks=pytest.mark.soak) for n in LONG)])
+def test_sessions_of_our_own(name: str) -> None:
+    """The same again, two compared, a message withheld, and what the results show."""
+    for example in islice(protocol_examples({**OWN, **LONG}[name], ()), 4):
+        example()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", OWN)
+def test_our_own_protocols(name: str) -> None:
+    assert check_protocol(OWN[name], cheaters=(2,)) > 40
+
+
+@pytest.mark.parametrize("name", ["frost", "dkg"])
+def test_a_two_faced_party(name: str) -> None:
+    scenario = OWN[name]
+    run = run_protocol(scenario, deviation=TwoFaced(2, frozenset({1})))
+    assert not run.idle
+    for outcome in run.outcomes.values():
+        assert isinstance(outcome, Aborted)
+        assert outcome.reason in (Reason.ECHO_MISMATCH, Reason.PEER_ABORTED)
+    for heard in ((), (1, 3), (1, 2), (4,)):
+        with pytest.raises(UsageError, match=r"one copy is heard by .*: some of \[1, 3\], not all"):
+            run_protocol(scenario, deviation=TwoFaced(2, frozenset(heard)))
