@@ -35,6 +35,7 @@ def curve(axes: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
 
 def test_a_curve_is_the_share_that_takes_longer() -> None:
     near, far = two_tails().axes
+    assert [axes.get_xlabel() for axes in (near, far)] == ["time (ms)"] * 2
     times, shares = curve(near, "one")
     for ms in (100.0, 110.0, 139.0):
         assert np.interp(ms, times, shares) == pytest.approx(np.mean(ms < NEAR), abs=0.01)
@@ -77,6 +78,7 @@ def dots(axes: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
 
 def test_quantiles_are_on_the_diagonal_where_both_agree() -> None:
     axes = three_cases().axes
+    assert axes[1].get_xlabel().endswith(" (ms)")
     x, y = dots(axes[5], "second")
     assert (x == y).all()
     x, y = dots(axes[1], "first")
