@@ -273,7 +273,11 @@ class CompletionTimes(ABC):
 
     def notes(self) -> list[str]:
         """Return caveats: the approximation's error and failed runs."""
-        notes = [str(self.approximation)] if self.approximation is not None else []
+        notes = []
+        if self.approximation is not None:
+            notes.append(str(self.approximation))
+            if self.approximation.is_accepted:
+                notes.append("intervals are without the error of the approximation")
         if self.failed:
             notes.insert(
                 0,
