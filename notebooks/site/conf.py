@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from base64 import b64encode
+from html import escape
 from importlib.metadata import version as version_of
 from itertools import groupby
 from inspect import cleandoc
@@ -12,6 +14,7 @@ from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from mermaid_render import mermaid_to_svg
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
@@ -44,7 +47,7 @@ root_doc = "README"
 html_theme = "furo"
 html_title = f"mpcsim {release}"  # stands on every page
 html_static_path = ["static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["site.css"]
 html_show_copyright = False
 html_copy_source = False
 html_math_renderer = "mathml"
@@ -117,6 +120,16 @@ def names_in_full(app: Sphinx, doctree: nodes.document) -> None:
                 reference["reftarget"] = f"{thing.__module__}.{thing.__qualname__}"
 
 
+def diagrams_as_pictures(app: Sphinx, doctree: nodes.document) -> None:
+    """Draw each Mermaid block while the site is built: pages fetch no script."""
+    for block in list(doctree.findall(nodes.literal_block)):
+        if block.get("language") == "mermaid":
+            svg = b64encode(mermaid_to_svg(block.astext())).decode()
+            source = escape(block.astext())
+            html = f'<img class="diagram" alt="{source}" src="data:image/svg+xml;base64,{svg}">'
+            block.replace_self(nodes.raw("", html, format="html"))
+
+
 def mathml(self: Any, node: nodes.math | nodes.math_block) -> None:
     """A formula as the browser itself shows it."""
     display = "block" if isinstance(node, nodes.math_block) else "inline"
@@ -151,6 +164,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", links_as_here)
     app.connect("autodoc-process-docstring", as_written)
     app.connect("doctree-read", names_in_full)
+    app.connect("doctree-read", diagrams_as_pictures)
     app.connect("autodoc-process-signature", defaults_as_code)
     app.connect("autodoc-skip-member", ours_alone)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))

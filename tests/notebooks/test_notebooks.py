@@ -45,12 +45,13 @@ def test_begins_with_words_and_ends_with_assertions(path: Path):
 
 
 @by_name
-def test_cells_are_small(path: Path):
-    """A cell is read at a glance; longer code belongs into the package."""
+def test_cells_are_small_and_few(path: Path):
+    """A cell fits a screen, longer code belongs into the package; a notebook has one subject."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            assert len(cell.source.splitlines()) <= 25, cell.source
+            assert len(cell.source.splitlines()) <= 31, cell.source
+    assert len(notebook.cells) <= 30
 
 
 @by_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
@@ -117,6 +118,7 @@ def run(options: Options) -> int:
         try:
             with starter.lock:
                 revival = _start(starter, options, under, shown)
+            gc.freeze()  # otherwise Python's own end takes a quarter of a second
             while True:
                 with starter.lock:
                     if (ended := processes.find_ended(revival.names)) is not None:

@@ -2,7 +2,7 @@
 
 - ``settings``: values from the environment, each with its reason when refused
 - ``backoff``: pauses between attempts
-- ``http_limits``: sockets, connections and their limits
+- ``http_limits``, ``http_parser``: sockets, connections and their limits
 - ``process_lifetime``: when a process ends: told by a signal, or with whoever started it
 - ``gc_policy``: when Python looks for garbage in a process that serves
 """

@@ -66,7 +66,7 @@ def _announce_compilation() -> None:
     """Have a line written to standard error before numba first compiles for us in this process."""
     from numba.core import event
 
-    class Announcer(event.Listener):  # type: ignore[misc]
+    class Announcer(event.Listener):
         is_due = True
 
         def on_start(self, compilation: Any) -> None:
@@ -79,7 +79,7 @@ def _announce_compilation() -> None:
         def on_end(self, compilation: Any) -> None:
             pass
 
-    event.register("numba:compile", Announcer())
+    event.register("numba:compile", Announcer())  # type: ignore[no-untyped-call]
 
 
 class Arrival(NamedTuple):

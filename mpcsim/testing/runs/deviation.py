@@ -141,6 +141,9 @@ class TwoFaced(AbstractDeviation):
     silences = True
     """A copy may give up, and says so to nobody."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", frozenset(self.first))
+
     def adversary(
         self, party: Party[Any, Any], on_deviation: Callable[[str], None]
     ) -> Participant[Any]:

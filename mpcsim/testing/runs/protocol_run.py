@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
-from mpcsim.errors import Aborted, UsageError
+from mpcsim.errors import Aborted, UsageError, check_type
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Done, Party, Waiting
 from mpcsim.protocols.local_run import InFlight, LocalRun, Participant
@@ -58,6 +58,9 @@ class Order:
     numbers: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", tuple(self.numbers))
+        for number in self.numbers:
+            check_type("order", number, int)
         if not self.numbers:
             raise UsageError("an order has no numbers: one at least, used again and again")
 
@@ -73,6 +76,12 @@ class Replay:
     """Number of the message in the earlier session, from 1 in the order of sending."""
     before: int = 1
     """Number of the delivery in the present session before which it is replayed, from 1."""
+
+    def __post_init__(self) -> None:
+        for name in ("message", "before"):
+            check_type(f"replay {name}", getattr(self, name), int)
+            if getattr(self, name) < 1:
+                raise UsageError(f"replay {name} is {getattr(self, name)}: counted from 1")
 
 
 @dataclass
@@ -165,9 +174,10 @@ def run_protocol(
         UsageError: a partition, something among ``invariants`` that is none, or a fault, replay or
             deviation that names nothing of the scenario.
     """
+    found = _begin(scenario, deviation, invariants, faults)
     if any(isinstance(fault, Partition) for fault in faults):
         raise UsageError("a partition needs a clock: use run_over_network")
-    found = _begin(scenario, deviation, invariants, faults)
+    check_type("order", order, Order)
     given: dict[str, Any] = {
         "order": (order, Order()),
         "faults": (tuple(faults), ()),
@@ -434,6 +444,7 @@ def _begin(
     invariants: Iterable[Invariant[...]],
     faults: Sequence[Fault],
 ) -> ProtocolRun:
+    check_type("scenario", scenario, Scenario)
     check_faults(faults, scenario.members, kinds_of([scenario.definition]))
     if deviation is not None:
         deviation.check_names(scenario)

@@ -14,6 +14,7 @@ from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.rng import Rng, SeededRng
 from mpcsim.errors import UsageError, unknown
+from mpcsim.ids import party_ids
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.key_share import KeyShare
@@ -58,6 +59,9 @@ class Scenario:
     unnamed: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Names of reasons for which an honest party may abort without naming the deviator
     (``somebody_is_named``), each with the reason why it cannot tell."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", party_ids(self.members, "members"))
 
     def party(self, i: int, session: int | str = 1, coins: str = "") -> Party[Any, Any]:
         """Party i of one session, as this package has it; another name is another session.

@@ -22,12 +22,12 @@ from mpcsim.service.process.http_limits import (
     CONNECTIONS_A_TURN,
     LOG_EVERY_S,
     MOST_DROPPED_BYTES,
-    MOST_TARGET_BYTES,
     OTHER_FILES,
     ConnectionLimits,
     Limit,
     uvicorn_options,
 )
+from mpcsim.service.process.http_parser import MOST_TARGET_BYTES
 from mpcsim.service.process.request_id import IN_SCOPE, USER_IN_SCOPE
 from mpcsim.service.process.settings import SettingsError, describe, read
 from mpcsim.service.web.transport import MAX_CONNECTIONS

@@ -13,12 +13,8 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from mpcsim.service.operations.serving import ErrorBoundary
-from mpcsim.service.process.http_limits import (
-    MOST_LINES,
-    BoundedParser,
-    ConnectionLimits,
-    Connections,
-)
+from mpcsim.service.process.http_limits import ConnectionLimits, Connections
+from mpcsim.service.process.http_parser import MOST_LINES, BoundedParser
 from tests.helpers.tiers import examples
 
 LIMITS = ConnectionLimits(header_bytes=1024)

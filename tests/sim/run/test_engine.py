@@ -394,6 +394,9 @@ def test_what_comes_while_a_party_is_down_is_lost() -> None:
     assert found == {"Commitments": ("lost", None), "SignatureShare": ("delivered", 100)}
     assert [m.sent_ms for m in trace.messages if m.sender == 1] == [0, 60]
     assert trace.waiting[1].missing == {"Commitments": frozenset({2})}
+    gone = virtual(s, faults=[Crash(1)])
+    assert [m.sent_ms for m in gone.messages if m.sender == 1] == [0]
+    assert gone.finished_ms < math.inf
 
 
 def test_bad_faults_are_named() -> None:

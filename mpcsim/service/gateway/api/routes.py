@@ -197,7 +197,7 @@ async def signing_keys(parts: Parts) -> models.SigningKeys:
     **_from_backend(JSON, models.NewUser, CONFLICT),
 )
 async def sign_up(request: Request, parts: Parts) -> models.User:
-    """For a wallet's backend, which has the gateway's API key and secret (HTTP Basic)."""
+    """Sign a user up, for a wallet's backend, which has the API key and secret (HTTP Basic)."""
     # CORS: a web page may send other types to another site without a preflight request.
     if media_type(request) != JSON:
         raise HTTPException(UNSUPPORTED_MEDIA_TYPE, f"the body is not {JSON}")
@@ -219,7 +219,7 @@ async def sign_up(request: Request, parts: Parts) -> models.User:
     **_from_backend(FORM, models.Login),
 )
 async def login(request: Request, response: Response, parts: Parts) -> models.AccessToken:
-    """For a wallet's backend, which has the gateway's API key and secret (HTTP Basic)."""
+    """Issue a token to a wallet's backend, which has the API key and secret (HTTP Basic)."""
     body = await _read(request, models.Login, _parse_form)
     try:
         user = parts.gateway.registry.user_by_name(body.username)
@@ -259,7 +259,7 @@ async def user(caller: Caller, parts: Parts) -> models.User:
     responses=fails_with(*_BY_BOTH_NODES),
 )
 async def keys(caller: Caller, parts: Parts) -> models.RegisteredKeys:
-    """One a curve, oldest first."""
+    """Keys, one a curve, oldest first."""
     found = [
         models.RegisteredKey(
             key_id=key.key_id,
@@ -308,8 +308,8 @@ async def key_token(
     parts: Parts,
     key_id: Annotated[models.KeyId, Query(alias="id")] = "",
 ) -> models.KeyToken:
-    """It says no more than the access token it is for, and holds no longer; it counts for nodes
-    alone."""
+    """The token says no more than the access token it is for, and holds no longer; it counts for
+    nodes alone."""
     if not parts.gateway.registry.is_present_key(caller.user_id, key_id):
         raise no_such_key()
     # It must not outlive the access token.
@@ -353,7 +353,7 @@ async def address(
     openapi_extra={"security": []},
 )
 async def nodes(parts: Parts) -> models.MpcNodes:
-    """Their public keys, which their identities vouch for. Needs no token."""
+    """Public keys of the MPC nodes, which their identities vouch for. Needs no token."""
     return models.MpcNodes(
         {
             ROLES[party]: models.MpcNode(

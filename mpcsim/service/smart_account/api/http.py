@@ -1,4 +1,9 @@
-"""The flow's endpoints as Starlette routes, for the gateway to mount."""
+"""The flow's endpoints as Starlette routes, for the gateway to mount.
+
+The service is called without HTTP, too, and reads requests by its table of fields
+(``operation.fields``), of which ``openapi`` makes the document: models of FastAPI would be a second
+copy of that table.
+"""
 
 from __future__ import annotations
 
