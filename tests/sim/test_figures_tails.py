@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.figures import Chart, quantile_plot, svg, tail_plot
-from tests.helpers.pictures import check_texts, hues
+from mpcsim.sim.figures import Chart, quantile_plot, tail_plot
 
 NEAR = np.linspace(100.0, 140.0, 2000)
 FAR = np.geomspace(100.0, 4000.0, 2000)
@@ -26,29 +23,6 @@ def two_tails() -> Chart:
 def three_cases() -> Chart:
     pairs = {"first": (NEAR, NEAR + 1), "second": (FAR, FAR * 1.1)}
     return quantile_plot({"0 %": pairs, "1 %": pairs, "2 %": {"second": (STAIR, STAIR)}})
-
-
-def alone() -> Chart:
-    return quantile_plot({"near": {"all": (NEAR, NEAR)}}, ("measured", "model"))
-
-
-DRAWN = pytest.mark.parametrize("draw", [two_tails, three_cases, alone])
-
-
-@DRAWN
-def test_no_text_overlaps_another_or_leaves_the_figure(draw: Callable[[], Chart]) -> None:
-    check_texts(draw(), 9)
-
-
-@DRAWN
-def test_hue_is_left_to_the_parties(draw: Callable[[], Chart]) -> None:
-    assert not hues(draw())
-
-
-@pytest.mark.few(1)
-@DRAWN
-def test_the_same_data_give_the_same_picture(draw: Callable[[], Chart]) -> None:
-    assert svg(draw()) == svg(draw())
 
 
 # ---------------------------------------------------------------------- tails
