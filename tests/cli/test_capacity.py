@@ -16,6 +16,7 @@ from mpcsim.cli import main
 from mpcsim.cli.measure import capacity
 from mpcsim.errors import UsageError
 from mpcsim.sim.experiments.sweep import PointFailed
+from mpcsim.version import __version__
 from tests.helpers.made_up_costs import made_up
 
 CONFIG = """
@@ -150,7 +151,9 @@ def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, mo
     for line in ("Load by load:\na curve", "What moves the p90,", "latency  1,234", "below 250 ms"):
         assert line in out
     for path in paths:
-        assert path.read_text() == "of_what,p_ms\nlatency,1234.5\n"
+        head, row = path.read_text().splitlines()
+        assert head == "of_what,p_ms,config,seed,costs,version"
+        assert row == f"latency,1234.5,{config},1,measured.json,{__version__}"
     assert (tmp_path / "curve.svg").exists()
 
 

@@ -249,13 +249,16 @@ def test_the_demo_signs_with_whom_it_is_told_to():
     asked = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append((request.url.path, json.loads(request.content).get("signer")))
+        body = json.loads(request.content)
+        asked.append((request.url.path, body.get("signer"), body.get("message")))
         share = ("key_id", "encrypted_share", "secret_store", "public_key")
         return httpx.Response(200, json=dict.fromkeys(share, ""))
 
     with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://node") as http:
         life(http, "ed25519", "institution")
-    assert [signer for path, signer in asked if path.endswith("/sign")] == ["institution"] * 6
+    signed = [each for path, *each in asked if path.endswith("/sign")]
+    assert [signer for signer, _ in signed] == ["institution"] * 6
+    assert len({message for _, message in signed}) == 3
 
 
 def test_every_option_of_every_command_says_what_it_does() -> None:

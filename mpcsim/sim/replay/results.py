@@ -22,6 +22,7 @@ from mpcsim.sim.rich_display import (
     FEW_NOTE,
     PERCENTS,
     Table,
+    beside,
     document,
     milliseconds,
     page,
@@ -305,7 +306,7 @@ class CompletionTimes(ABC):
         return page(self.headline, self._tables(), notes=self._page_notes())
 
     def _repr_html_(self) -> str:
-        return document(self.headline, self._tables(), notes=self._page_notes())
+        return beside(document(self.headline, self._tables(), notes=self._page_notes()), self.plot)
 
 
 @dataclass(frozen=True)

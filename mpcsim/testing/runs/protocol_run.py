@@ -1,6 +1,6 @@
 """Run a protocol under a drawn order, faults, replays and a cheater, and check every invariant.
 
-    run_protocol(frost_signing(2, 3, (1, 2)), order=Order((3, 0, 1)), replays=(Replay(3, 2, 1),))
+    run_protocol(frost_signing(2, 3, (1, 2)), order=Order((3, 0, 1)), replays=(MessageReplay(3),))
 
 A failure is reported in sentences: what was unusual about the run, and what went wrong.
 """
@@ -39,7 +39,7 @@ from mpcsim.testing.api_sequence import BrokenInvariant, Failure
 from mpcsim.testing.invariants import Invariant, check_invariants
 from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import AbstractDeviation
-from mpcsim.testing.runs.scenarios import Scenario
+from mpcsim.testing.runs.scenarios import ProtocolScenario
 
 EARLIER: Final = 1
 """Number of the session that replayed messages come from."""
@@ -69,7 +69,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Replay:
+class MessageReplay:
     """Replay of a message of an earlier session of the same kind."""
 
     message: int
@@ -88,7 +88,7 @@ class Replay:
 class ProtocolRun:
     """A finished run."""
 
-    scenario: Scenario
+    scenario: ProtocolScenario
     outcomes: dict[int, Done[Any] | Aborted | Waiting] = field(default_factory=dict)
     """Outcomes of the honest parties that have not crashed for good, in the order of their ends:
     the first abort is the origin of the others."""
@@ -147,11 +147,11 @@ class ProtocolRun:
 
 
 def run_protocol(
-    scenario: Scenario,
+    scenario: ProtocolScenario,
     *,
     order: Order = Order(),
     faults: Sequence[Fault] = (),
-    replays: Sequence[Replay] = (),
+    replays: Sequence[MessageReplay] = (),
     deviation: AbstractDeviation | None = None,
     seed: int = 0,
     invariants: Iterable[Invariant[...]] = (),
@@ -193,7 +193,7 @@ def run_protocol(
 
 
 def run_over_network(
-    scenario: Scenario,
+    scenario: ProtocolScenario,
     network: Network,
     *,
     faults: Sequence[Fault] = (),
@@ -265,7 +265,7 @@ class _MemoryRun:
         found: ProtocolRun,
         order: Order,
         faults: Sequence[Fault],
-        replays: Sequence[Replay],
+        replays: Sequence[MessageReplay],
         deviation: AbstractDeviation | None,
         seed: int,
     ) -> None:
@@ -418,7 +418,7 @@ class _MemoryRun:
             self._ended.append(party)
 
 
-def record_session(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight, ...]:
+def record_session(scenario: ProtocolScenario, session: int = EARLIER) -> tuple[InFlight, ...]:
     """Return every message of an honest session, in the order of sending."""
     run: LocalRun[Any] = LocalRun(scenario.participant(i, session) for i in scenario.members)
     found: list[InFlight] = []
@@ -439,12 +439,12 @@ def record_session(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight
 
 
 def _begin(
-    scenario: Scenario,
+    scenario: ProtocolScenario,
     deviation: AbstractDeviation | None,
     invariants: Iterable[Invariant[...]],
     faults: Sequence[Fault],
 ) -> ProtocolRun:
-    check_type("scenario", scenario, Scenario)
+    check_type("scenario", scenario, ProtocolScenario)
     check_faults(faults, scenario.members, kinds_of([scenario.definition]))
     if deviation is not None:
         deviation.check_names(scenario)
@@ -502,7 +502,9 @@ def fault_sentence(fault: Fault) -> str:
     return f"the network {verb[fault.effect]} {what}{chance}"
 
 
-def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *positional: str) -> str:
+def _snippet(
+    function: str, scenario: ProtocolScenario, given: dict[str, Any], *positional: str
+) -> str:
     """Return code that repeats the run."""
     shown = [scenario.recipe, *positional]
     shown += [f"{name}={_code(v)}" for name, (v, default) in given.items() if v != default]

@@ -18,12 +18,12 @@ from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.storage.database import REGISTRY
 from mpcsim.sim import Network, Scenario
-from mpcsim.testing.backend.wallet_service import Settings, serving
+from mpcsim.testing.backend.wallet_service import ServiceSettings, serving
 from tests.helpers.processes import PATIENCE_S, descendants, serve, until
 
 pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
 
-QUICK = Settings({"GATEWAY_TIMEOUT_S": "4"}, ["--link-timeout", "1.5", "--lease", "1"])
+QUICK = ServiceSettings({"GATEWAY_TIMEOUT_S": "4"}, ["--link-timeout", "1.5", "--lease", "1"])
 BUSY = (
     "Upstream returned 409 Conflict: a signing session for this key is in progress; with the "
     "gateway's --queue, calls wait"
