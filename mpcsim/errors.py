@@ -25,6 +25,31 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 
+__all__ = [
+    "AbortReason",
+    "Aborted",
+    "Blame",
+    "CheckFailed",
+    "Consequence",
+    "ContractError",
+    "Evidence",
+    "InRound",
+    "InternalError",
+    "InvalidEncoding",
+    "MissingExtra",
+    "MpcError",
+    "OnReceipt",
+    "Reason",
+    "UsageError",
+    "Where",
+    "blaming",
+    "check",
+    "check_type",
+    "escape_unprintable",
+    "needs_extra",
+    "unknown",
+]
+
 
 class MpcError(Exception):
     """Base of everything this package raises on purpose."""

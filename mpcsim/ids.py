@@ -7,6 +7,23 @@ from typing import NewType
 
 from mpcsim.errors import UsageError, check_type
 
+__all__ = [
+    "ALLOWANCE_BYTES",
+    "BOOT_BYTES",
+    "CLIENT",
+    "HOLDERS",
+    "INSTITUTION",
+    "MAX_PARTIES",
+    "MPC_NODES",
+    "OPERATOR",
+    "ROLES",
+    "SESSION_ID_BYTES",
+    "START_BYTES",
+    "THRESHOLD",
+    "PartyId",
+    "party_ids",
+]
+
 PartyId = NewType("PartyId", int)
 """Index of a share holder: the point at which the sharing polynomial is evaluated (1..65535)."""
 

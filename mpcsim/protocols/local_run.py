@@ -57,7 +57,13 @@ class LocalRun(Generic[R]):
     """The parties of one session and the messages between them."""
 
     def __init__(self, parties: Iterable[Participant[R]]) -> None:
-        self.parties: dict[PartyId, Participant[R]] = {party.me: party for party in parties}
+        self.parties: dict[PartyId, Participant[R]] = {}
+        for party in parties:
+            if not hasattr(party, "me"):
+                raise UsageError(f"parties: {party!r} is none")
+            if party.me in self.parties:
+                raise UsageError(f"parties: two of them are party {party.me}")
+            self.parties[party.me] = party
         if not self.parties:
             raise UsageError("a run needs at least one party")
         self.in_flight: list[InFlight] = []

@@ -19,6 +19,7 @@ from mpcsim.sim.rich_display import (
     FEW_NOTE,
     PERCENTS,
     Table,
+    beside,
     counted,
     document,
     interval_text,
@@ -152,4 +153,4 @@ class CallTimes:
         return page(self.headline, [self.table()], notes=self.notes())
 
     def _repr_html_(self) -> str:
-        return document(self.headline, [self.table()], notes=self.notes())
+        return beside(document(self.headline, [self.table()], notes=self.notes()), self.plot)

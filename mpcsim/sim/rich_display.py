@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
@@ -113,6 +113,15 @@ def document(title: str, tables: Iterable[Table], *, notes: Iterable[str] = ()) 
     parts += [f"<div>{escape(note)}</div>" for note in notes]
     parts += [table.html() for table in tables]
     return "<div>" + "".join(parts) + "</div>"
+
+
+def beside(html: str, draw: Callable[[], Any]) -> str:
+    """Return HTML with a figure beside it, where matplotlib is installed and there is one."""
+    try:
+        chart = draw()._repr_html_()
+    except (ImportError, UsageError):
+        chart = ""
+    return f'<div style="display:flex;flex-wrap:wrap">{html}{chart}</div>'
 
 
 def page(title: str, tables: Iterable[Table], *, notes: Iterable[str] = ()) -> str:

@@ -25,7 +25,7 @@ from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.mta.base import Mta
 from mpcsim.crypto.mta.schemes import scheme_name
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
-from mpcsim.errors import Aborted, Consequence, UsageError
+from mpcsim.errors import Aborted, Consequence, UsageError, check_type
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols import dkg, presign, presigned, reshare
 from mpcsim.protocols.engine import Party
@@ -217,8 +217,9 @@ class Simulation:
     """Whether the simulation began without shares and presignatures of another run."""
 
     def __post_init__(self) -> None:
+        check_type("network", self.network, Network)
         try:
-            index(self.seed)
+            self.seed = index(self.seed)
         except TypeError:
             raise UsageError(f"seed: expected int, not {type(self.seed).__name__}") from None
         self.compute = compute_model(self.compute)

@@ -45,7 +45,12 @@ if TYPE_CHECKING:
     from mpcsim.testing.machine.machine import WalletMachine, check_wallet_service, machine_for
     from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
     from mpcsim.testing.runs import protocol_checks
-    from mpcsim.testing.runs.protocol_run import Order, Replay, run_over_network, run_protocol
+    from mpcsim.testing.runs.protocol_run import (
+        MessageReplay,
+        Order,
+        run_over_network,
+        run_protocol,
+    )
 
     INVARIANTS: dict[str, Invariant[...]]
     """Invariants that the kit checks by itself, by name."""
@@ -72,7 +77,7 @@ __all__ = [
     "Part",
     "Profile",
     "Progress",
-    "Replay",
+    "MessageReplay",
     "Request",
     "Service",
     "Target",
@@ -137,7 +142,7 @@ _HOMES: Final = {
     "mpcsim.testing.runs": ("protocol_checks",),
     "mpcsim.testing.runs.protocol_run": (
         "Order",
-        "Replay",
+        "MessageReplay",
         "run_over_network",
         "run_protocol",
     ),

@@ -13,15 +13,15 @@ from mpcsim.testing.runs.protocol_checks import (
     somebody_is_named,
 )
 from mpcsim.testing.runs.protocol_run import (
+    MessageReplay,
     Order,
     ProtocolRun,
-    Replay,
     record_session,
     run_over_network,
     run_protocol,
 )
 from mpcsim.testing.runs.scenarios import (
-    Scenario,
+    ProtocolScenario,
     ecdsa_signing,
     frost_signing,
     key_generation,
@@ -49,8 +49,8 @@ __all__ = [
     "Order",
     "Partition",
     "ProtocolRun",
-    "Replay",
-    "Scenario",
+    "MessageReplay",
+    "ProtocolScenario",
     "TwoFaced",
     "agreement",
     "blame_is_right",

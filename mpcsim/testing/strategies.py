@@ -28,9 +28,9 @@ from mpcsim.testing.machine.rules import (
     users,
 )
 from mpcsim.testing.runs.deviation import Deviation, changes
-from mpcsim.testing.runs.protocol_run import Order, Replay, record_session
+from mpcsim.testing.runs.protocol_run import MessageReplay, Order, record_session
 from mpcsim.testing.runs.scenarios import (
-    Scenario,
+    ProtocolScenario,
     ecdsa_signing,
     frost_signing,
     key_generation,
@@ -174,7 +174,7 @@ def networks(draw: DrawFn, parties: Sequence[int] = (CLIENT, OPERATOR, INSTITUTI
 @st.composite
 def fault_plans(
     draw: DrawFn,
-    scenario: Scenario,
+    scenario: ProtocolScenario,
     *,
     lossy: bool = True,
     clocked: bool = False,
@@ -213,7 +213,7 @@ def fault_plans(
 
 
 @st.composite
-def _partitions(draw: DrawFn, scenario: Scenario) -> Partition:
+def _partitions(draw: DrawFn, scenario: ProtocolScenario) -> Partition:
     members = draw(st.permutations(scenario.members))
     cut = draw(st.integers(1, len(members) - 1))
     begins = draw(st.floats(0.0, 1000.0))
@@ -221,10 +221,12 @@ def _partitions(draw: DrawFn, scenario: Scenario) -> Partition:
     return partition(members[:cut], members[cut:], begins, begins + lasts)
 
 
-def replays(scenario: Scenario, max_size: int = 3) -> SearchStrategy[tuple[Replay, ...]]:
+def replays(
+    scenario: ProtocolScenario, max_size: int = 3
+) -> SearchStrategy[tuple[MessageReplay, ...]]:
     """Messages of an earlier session of the same kind that are said again."""
     sent = len(record_session(scenario))
-    one = st.builds(Replay, st.integers(1, sent), st.integers(1, sent))
+    one = st.builds(MessageReplay, st.integers(1, sent), st.integers(1, sent))
     return st.lists(one, max_size=max_size).map(tuple)
 
 
@@ -238,7 +240,7 @@ def paths() -> SearchStrategy[Path]:
 
 
 @st.composite
-def scenarios(draw: DrawFn, secp256k1: bool = True) -> Scenario:
+def scenarios(draw: DrawFn, secp256k1: bool = True) -> ProtocolScenario:
     """Sessions that take milliseconds: on ed25519 any protocol with up to 5 parties, on secp256k1
     signing, presigning, and signing with presignatures (all with keys that are made once).
 
@@ -266,7 +268,7 @@ def scenarios(draw: DrawFn, secp256k1: bool = True) -> Scenario:
 
 
 @st.composite
-def adversaries(draw: DrawFn, scenario: Scenario) -> Deviation:
+def adversaries(draw: DrawFn, scenario: ProtocolScenario) -> Deviation:
     """A party that deviates at one message: withholds or repeats it, or alters one field of it,
     toward everyone or one receiver."""
     party = draw(st.sampled_from([i for i in scenario.members if changes(scenario, i)]))

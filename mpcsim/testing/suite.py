@@ -11,6 +11,13 @@ from mpcsim.testing.backend.target import Target
 from mpcsim.testing.model import CURVES
 from mpcsim.testing.plugin import CheckService, Script
 
+__all__ = [
+    "test_a_wallet_from_beginning_to_end",
+    "test_any_steps_of_any_users",
+    "test_health",
+    "test_what_is_registered",
+]
+
 
 def test_health(wallet_script: Script) -> None:
     """The health check, without a token."""

@@ -16,7 +16,7 @@ How the service is to be is chosen by overriding a fixture. With these, nobody w
 
     @pytest.fixture(scope="session")
     def wallet_service_settings():
-        return Settings(node={"GATEWAY_TIMEOUT_S": "4"}, gateway=["--link-timeout", "2"])
+        return ServiceSettings(node={"GATEWAY_TIMEOUT_S": "4"}, gateway=["--link-timeout", "2"])
 
 In this process and in virtual time, for examples that Hypothesis draws (a fixture of a session is
 shared by them, so each takes a user of its own)::
@@ -35,21 +35,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpcsim.testing.backend.wallet_service import AS_USUAL, Settings, WalletService, serving
+from mpcsim.testing.backend.wallet_service import AS_USUAL, ServiceSettings, WalletService, serving
 
 if TYPE_CHECKING:
     from mpcsim.testing.backend.local_wallet_service import LocalWalletService
 
 
 @pytest.fixture(scope="session")
-def wallet_service_settings() -> Settings:
+def wallet_service_settings() -> ServiceSettings:
     """Settings of the service. Override it."""
     return AS_USUAL
 
 
 @pytest.fixture(scope="session")
 def wallet_service_processes(
-    tmp_path_factory: pytest.TempPathFactory, wallet_service_settings: Settings
+    tmp_path_factory: pytest.TempPathFactory, wallet_service_settings: ServiceSettings
 ) -> Iterator[WalletService]:
     """The service of all tests."""
     data = tmp_path_factory.mktemp("wallet_service") / "data"

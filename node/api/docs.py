@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import Parameter, Signature, getdoc
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from pydantic.fields import FieldInfo
-
-from node.api.protected import Operation, ProtectedOperation
+from mpcsim.service.web.api_page import Operation, openapi_document
 
 TITLE: Final = "MPC key-share node"
 SUMMARY: Final = "Generates, recovers and uses key shares of threshold wallets."
@@ -45,58 +42,12 @@ _SECURITY: Final = {
 
 def describe_node(operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the description of these operations, OpenAPI 3.1."""
-    # Imported when the document is first asked for: with it a node starts a quarter slower.
-    from mpcsim.service.web.openapi import openapi_document
-
     return openapi_document(
-        [*map(_documented_route, operations)],
+        operations,
         "node",
         title=TITLE,
         summary=SUMMARY,
         description=DESCRIPTION,
         port=DEFAULT_PORT,
         security=_SECURITY,
-    )
-
-
-def _documented_route(operation: Operation) -> Any:
-    """Return a route that FastAPI describes; nothing is served by it."""
-    from fastapi import Header, Query
-    from fastapi.routing import APIRoute
-
-    def described() -> None: ...
-
-    parameters = []
-    if operation.body is not None:
-        parameters.append(Parameter("body", Parameter.KEYWORD_ONLY, annotation=operation.body))
-    if (found := operation.parameter) is not None:
-        about = FieldInfo.from_annotation(found.type)
-        where = (Query if found.place == "query" else Header)(
-            alias=found.name,
-            description=about.description,
-            examples=about.examples,
-            json_schema_extra=about.json_schema_extra,
-        )
-        default = Parameter.empty if found.required else None
-        parameters.append(
-            Parameter(
-                found.argument,
-                Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[found.type, where],
-            )
-        )
-    described.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    protected = isinstance(operation, ProtectedOperation)
-    return APIRoute(
-        operation.path,
-        described,
-        methods=[operation.method],
-        response_model=operation.answer,
-        responses={**operation.failures},
-        summary=operation.summary,
-        description=getdoc(operation.handler),
-        tags=["wallet" if protected else "health"],
-        operation_id=operation.name,
-        openapi_extra=None if protected else {"security": []},
     )

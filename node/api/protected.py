@@ -7,23 +7,23 @@ document of the same declarations.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from http import HTTPStatus
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Receive
 
 from mpcsim import strict_json
 from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.errors import InvalidEncoding, escape_unprintable
 from mpcsim.service.error_codes import Code, code_of_framework_status
+from mpcsim.service.web import api_page as documented
+from mpcsim.service.web.api_page import JSON, Operation
 from mpcsim.service.web.http import check_coding, media_type
 from mpcsim.service.web.user_limits import TooManyOfUser, UserSlots
 from mpcsim.strict_json import MAX_VALUES, RefusedDocument
@@ -42,8 +42,6 @@ hex."""
 MAX_SHOWN: Final = 64
 """Characters of an unknown field's name in the error."""
 
-JSON: Final = "application/json"
-
 
 @dataclass(frozen=True)
 class Call:
@@ -54,17 +52,8 @@ class Call:
     timing: Timing
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """Parameter of a request beside its body."""
-
-    place: Literal["query", "header"]
-    name: str
-    type: Any
-    """Annotated type, as pydantic validates it."""
-    argument: str
-    """Name of the handler's argument; None where a request lacks the parameter."""
-    required: bool = False
+class Parameter(documented.Parameter):
+    """Parameter of a request beside its body; None where a request lacks it."""
 
     def read(self, request: Request) -> Any:
         """Return the value that a request has.
@@ -87,43 +76,11 @@ class Parameter:
         return TypeAdapter(self.type)
 
 
-class Operation(Route):
-    """Route of one operation, with what the document says of it. Answers HEAD where it answers GET
-    (RFC 9110, 9.3.2)."""
-
-    def __init__(
-        self,
-        method: str,
-        path: str,
-        handler: Callable[..., Awaitable[BaseModel]],
-        answer: type[BaseModel],
-        summary: str,
-        *,
-        body: type[BaseModel] | None = None,
-        parameter: Parameter | None = None,
-        failures: Mapping[int | str, dict[str, Any]] = {},
-    ) -> None:
-        """
-        Args:
-            handler: gets the request, or of a protected operation the call and its parameters.
-            failures: OpenAPI responses by status.
-        """
-        super().__init__(path, self.respond, methods=[method], name=handler.__name__)
-        self.method = method
-        self.handler = handler
-        self.answer = answer
-        self.summary = summary
-        self.body = body
-        self.parameter = parameter
-        self.failures = failures
-
-    async def respond(self, request: Request) -> Response:
-        """Answer a request."""
-        return json_answer(await self.handler(request))
-
-
 class ProtectedOperation(Operation):
-    """Operation behind the access token; its answers carry a ``Server-Timing`` header."""
+    """Operation behind the access token; its answers carry a ``Server-Timing`` header. The handler
+    gets the call and the request's parameters."""
+
+    tag = "wallet"
 
     async def respond(self, request: Request) -> Response:
         """Answer a request."""
@@ -141,12 +98,13 @@ class ProtectedOperation(Operation):
                     gone = partial(_wait_for_disconnect, request.receive)
                     caller = Caller(caller.token, caller.claims, gone)
                 arguments: dict[str, Any] = {}
-                if (parameter := self.parameter) is not None:
+                for parameter in self.parameters:
+                    assert isinstance(parameter, Parameter)
                     arguments[parameter.argument] = parameter.read(request)
                 if self.body is not None:
                     arguments["body"] = validate(self.body, document)
                 call = Call(request.app.state.wallet, caller, timing)
-                response = json_answer(await self.handler(call, **arguments))
+                response = self.to_response(await self.handler(call, **arguments))
         except TooManyOfUser as error:
             response = error_answer(request, ApiError(503, str(error), Code.BUSY))
         except (ApiError, HTTPException) as error:
@@ -211,11 +169,6 @@ def validate(model: type[BaseModel], document: Any) -> BaseModel:
         return model.model_validate(document)
     except ValidationError as error:
         raise BadRequest(explain(error)) from None
-
-
-def json_answer(model: BaseModel) -> Response:
-    """200 with the model as JSON, without the members that it does not have."""
-    return Response(model.model_dump_json(exclude_none=True), media_type=JSON)
 
 
 def error_answer(request: Request, error: Exception) -> Response:

@@ -12,8 +12,9 @@ from starlette.requests import Request
 from mpcsim.crypto.bip32 import parse_path
 from mpcsim.service.errors import too_many_key_creations
 from mpcsim.service.web import idempotency
+from mpcsim.service.web.api_page import Operation
 from mpcsim.version import __version__
-from node.api.protected import Call, Operation, Parameter, ProtectedOperation
+from node.api.protected import Call, Parameter, ProtectedOperation
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     Error,
@@ -244,18 +245,18 @@ PATH: Final = Parameter("query", "path", PathQuery, "path")
 KEY_ID: Final = Parameter("query", "id", KeyIdQuery, "key_id", required=True)
 IDEMPOTENCY_KEY: Final = Parameter("header", idempotency.HEADER, IdempotencyKey, "idempotency_key")
 
-PUBLIC: Final = (Operation("GET", "/", health, Health, "Health check"),)
+PUBLIC: Final = (Operation("GET", "/", health, Health, "Health check", tag="health", security=[]),)
 WALLET: Final = (
     ProtectedOperation(
         *("POST", "/v3/wallet/generate", generate, KeyShareRecord, "Generate key share"),
         body=NewKeyRequest,
-        parameter=IDEMPOTENCY_KEY,
+        parameters=(IDEMPOTENCY_KEY,),
         failures=fails_with(409, 429, *WITH_BODY, makes_key=True),
     ),
     ProtectedOperation(
         *("POST", "/v3/wallet/recover", recover, KeyShareRecord, "Recover key share"),
         body=NewKeyRequest,
-        parameter=IDEMPOTENCY_KEY,
+        parameters=(IDEMPOTENCY_KEY,),
         failures=fails_with(404, 409, 429, *WITH_BODY, makes_key=True),
     ),
     ProtectedOperation(
@@ -287,7 +288,7 @@ WALLET: Final = (
     ),
     ProtectedOperation(
         *("GET", "/v3/wallet", wallet_information, WalletInformation, "Get wallet information"),
-        parameter=PATH,
+        parameters=(PATH,),
         failures=fails_with(400, 404),
     ),
     ProtectedOperation(
@@ -300,7 +301,7 @@ WALLET: Final = (
     ),
     ProtectedOperation(
         *("GET", "/v3/wallet/token", key_token, KeyToken, "Issue MPC token"),
-        parameter=KEY_ID,
+        parameters=(KEY_ID,),
         failures=fails_with(400, 404),
     ),
 )

@@ -79,6 +79,8 @@ def test_the_public_record_names_every_entry_and_none_that_is_not_there():
         assert not found or re.match("yes$|in part: ", here), attack
         named |= set(found)
     ids = {attack.id for attack in ATTACKS}
+    rows = [ROWS.index(attack.rows[0]) for attack in ATTACKS]
+    assert rows == sorted(rows)
     assert ids <= named
     assert named <= ids | {attack.id for attack in matrix.ENTRIES}
 

@@ -7,12 +7,14 @@ import re
 from dataclasses import replace
 from operator import itemgetter
 
+import pandas as pd
 import pytest
 
 from mpcsim import Network
 from mpcsim.capacity import (
     BulkReshare,
     Deployment,
+    LoadCurve,
     Overloaded,
     Part,
     ProcessPause,
@@ -163,6 +165,17 @@ def test_load_by_load() -> None:
     assert list(curve.table["p99_ms"]) == sorted(curve.table["p99_ms"])
     assert [bool(each) for each in curve.table["overload"]] == [False] * 4 + [True]
     assert 100 <= curve.knee_per_s <= 190
+
+
+def test_a_curve_shows_no_interval_where_there_is_none() -> None:
+    row = {"p50_ms": 5.0, "p95_ms": 8.0, "p99_ms": 9.0, "p99_low_ms": 0.0, "p99_high_ms": math.inf}
+    row |= {"answered_per_s": 20.0, "refused": 0.0, "timed_out": 0.0, "broken": 0.0}
+    row |= {"per_s": 20.0, "busiest": "loop", "utilisation": 0.1, "overload": ""}
+    found = row | {"per_s": 40.0, "p99_low_ms": 8.5, "p99_high_ms": 9.5}
+    text = str(LoadCurve(pd.DataFrame([row, found, row | {"overload": "too much"}]), 50.0, "loop"))
+    assert text.startswith("knee at 20 calls a second, most 50 (loop)\n  20 a second: too much\n")
+    rows = [re.split("  +", line.strip())[3:5] for line in text.splitlines()[-2:]]
+    assert rows == [["9.0", "-"], ["9.0", "8.5 to 9.5"]]
 
 
 @pytest.mark.soak

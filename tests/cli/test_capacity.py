@@ -11,9 +11,12 @@ from matplotlib.figure import Figure
 
 from mpcsim.capacity import Costs, experiments, running
 from mpcsim.capacity.plan import Plan
+from mpcsim.capacity.results.run import Overloaded
 from mpcsim.cli import main
 from mpcsim.cli.measure import capacity
 from mpcsim.errors import UsageError
+from mpcsim.sim.experiments.sweep import PointFailed
+from mpcsim.version import __version__
 from tests.helpers.made_up_costs import made_up
 
 CONFIG = """
@@ -148,7 +151,9 @@ def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, mo
     for line in ("Load by load:\na curve", "What moves the p90,", "latency  1,234", "below 250 ms"):
         assert line in out
     for path in paths:
-        assert path.read_text() == "of_what,p_ms\nlatency,1234.5\n"
+        head, row = path.read_text().splitlines()
+        assert head == "of_what,p_ms,config,seed,costs,version"
+        assert row == f"latency,1234.5,{config},1,measured.json,{__version__}"
     assert (tmp_path / "curve.svg").exists()
 
 
@@ -160,6 +165,41 @@ def test_an_interrupt_ends_it(config: str, capsys, monkeypatch) -> None:
     monkeypatch.setattr(running, "run", interrupted)
     assert main(["capacity", config]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("error", [Overloaded, PointFailed])
+def test_a_run_that_cannot_be_is_refused_with_its_reason(
+    error: type[Exception], config: str, capsys, monkeypatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise error("why it is")
+
+    monkeypatch.setattr(running, "run", failing)
+    assert main(["capacity", config]) == 2
+    assert "why it is" in capsys.readouterr().err
+
+
+def test_the_bar_is_one_and_stands_where_the_run_is(monkeypatch) -> None:
+    bars = []
+
+    class Bar:
+        n, is_closed = 0.0, False
+
+        def __init__(self, **_: object) -> None:
+            bars.append(self)
+
+        def update(self, by: float) -> None:
+            self.n += by
+
+        def close(self) -> None:
+            self.is_closed = True
+
+    monkeypatch.setattr("tqdm.tqdm", Bar)
+    with capacity._bar() as progress:
+        for part in (0.25, 0.5, 1.0):
+            progress(part)
+            assert [bar.n for bar in bars] == [part]
+    assert bars[0].is_closed
 
 
 @pytest.mark.parametrize(

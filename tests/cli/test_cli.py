@@ -13,13 +13,14 @@ import click
 import httpx
 import pytest
 
-from mpcsim.cli import main, program
+from mpcsim.cli import main, ports, program
 from mpcsim.cli.command import Options
 from mpcsim.cli.network import scenario
 from mpcsim.cli.service import gateway as gateway_command
 from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
 from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, ROLES
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.supervisor import (
     HOST,
@@ -248,13 +249,16 @@ def test_the_demo_signs_with_whom_it_is_told_to():
     asked = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append((request.url.path, json.loads(request.content).get("signer")))
+        body = json.loads(request.content)
+        asked.append((request.url.path, body.get("signer"), body.get("message")))
         share = ("key_id", "encrypted_share", "secret_store", "public_key")
         return httpx.Response(200, json=dict.fromkeys(share, ""))
 
     with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://node") as http:
         life(http, "ed25519", "institution")
-    assert [signer for path, signer in asked if path.endswith("/sign")] == ["institution"] * 6
+    signed = [each for path, *each in asked if path.endswith("/sign")]
+    assert [signer for signer, _ in signed] == ["institution"] * 6
+    assert len({message for _, message in signed}) == 3
 
 
 def test_every_option_of_every_command_says_what_it_does() -> None:
@@ -299,6 +303,16 @@ def test_the_help_and_completions_import_no_command() -> None:
     assert ended.stdout.endswith(
         "plain,credentials\nplain,compare\nplain,capacity\nplain,control\nplain,calibrate\n"
     )
+
+
+def test_the_ports_are_those_that_the_help_says(monkeypatch):
+    for name in ("GATEWAY", "OPERATOR", "INSTITUTION"):
+        monkeypatch.delenv(f"{name}_PORT", raising=False)
+    assert f"Port to listen on. Default: {ports.gateway_port()}." in gateway_command.VARIABLES
+    for party, name in ROLES.items():
+        if party != CLIENT:
+            said = f"{name.upper()}_PORT ({ports.mpc_node_port(party)})"
+            assert said in " ".join(gateway_command.VARIABLES.split())
 
 
 def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):

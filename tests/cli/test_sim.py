@@ -147,6 +147,21 @@ def test_outputs_and_presets_are_refused_in_a_sentence(capsys, options, said) ->
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("sim", "[[faults]]"),
+        ("network show", "[links.client-gateway]"),
+        ("network fit", "seoul,tokyo,virginia"),
+        ("capacity", "[workload.arrivals]"),
+        ("calibrate", '"format": "mpcsim costs 3"'),
+    ],
+)
+def test_a_reference_shows_the_format_of_files(capsys, command, said) -> None:
+    assert main([*command.split(), "--reference"]) == 0
+    assert said in capsys.readouterr().out
+
+
 def test_an_unknown_option_shows_its_commands_usage(capsys) -> None:
     assert main(["sim", "seoul", "--tracs=x"]) == 2
     usage, error = capsys.readouterr().err.splitlines()

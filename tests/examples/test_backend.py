@@ -12,7 +12,7 @@ from nacl.signing import VerifyKey
 
 from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run import drop
-from mpcsim.testing.backend import Settings
+from mpcsim.testing.backend import ServiceSettings
 from tests.examples.backend import Backend
 
 pytest_plugins = ["mpcsim.testing.wallet_plugin"]
@@ -25,7 +25,7 @@ NAMES = map("backend-{}".format, count())
 
 @pytest.fixture(scope="session")
 def wallet_service_settings():
-    return Settings({"GATEWAY_TIMEOUT_S": "3"}, ["--link-timeout", "1", "--lease", "1"])
+    return ServiceSettings({"GATEWAY_TIMEOUT_S": "3"}, ["--link-timeout", "1", "--lease", "1"])
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from mpcsim.protocols import LocalRun, ecdsa, keys, results, run
 from mpcsim.protocols.engine import Done, Party
 from mpcsim.sim import Adversary, Free, Trace, Verdict, run_parties
 from mpcsim.sim.replay import record
-from mpcsim.testing.protocols import Deviation, Order, Scenario, changes, run_protocol
+from mpcsim.testing.protocols import Deviation, Order, ProtocolScenario, changes, run_protocol
 from tests.examples import toy_protocol
 from tests.examples.toy_protocol import TOSS, Toss
 
@@ -240,7 +240,7 @@ def toss_scenario():
     def problem(found):
         return None if len(set(found.values())) < 2 else "the parties saw different coins"
 
-    return Scenario("toss_scenario()", TOSS, AGREED.parties, make, problem)
+    return ProtocolScenario("toss_scenario()", TOSS, AGREED.parties, make, problem)
 
 
 @pytest.mark.parametrize("to", [None, 3])

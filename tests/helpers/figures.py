@@ -125,6 +125,14 @@ def steps() -> Figure:
     )
 
 
+def over_time() -> Figure:
+    at = list(range(0, 120, 10))
+    latency = {"p50": (at, [5 + t % 3 for t in at]), "p99": (at, [9 + t % 7 for t in at])}
+    calls = {"in flight": (at, [t % 30 for t in at])}
+    groups = {"latency (ms)": latency, "calls": calls}
+    return figures.panels(groups, x="time (s)", title="A run", shaded=[(30, 60)])
+
+
 def parts() -> Figure:
     """With names that are no cause of time."""
     rows = {
@@ -198,6 +206,7 @@ def of_many() -> dict[str, Draw]:
         "curves, symlog": by_loss,
         "curves": sharing,
         "curves, steps": steps,
+        "panels": over_time,
         "stacked_bars": parts,
         "stacked_bars, every cause": causes,
         "measured_links": links,

@@ -25,7 +25,7 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import InFlight, LocalRun
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.runs import scenarios
-from mpcsim.testing.runs.scenarios import HASH, Scenario
+from mpcsim.testing.runs.scenarios import HASH, ProtocolScenario
 from tests.helpers.adversary import Adversary, Tamper
 
 
@@ -33,7 +33,7 @@ from tests.helpers.adversary import Adversary, Tamper
 class Session:
     """A scenario of the test kit, with a judge of its results that is not the kit's."""
 
-    scenario: Scenario
+    scenario: ProtocolScenario
     check: Callable[[Mapping[int, Any]], None] = field(repr=False)
     """Asserts that the results of the given (honest) parties are right and agree."""
 

@@ -22,6 +22,7 @@ import argparse
 import difflib
 import json
 import random
+import re
 import sys
 import time
 from ast import unparse
@@ -42,6 +43,8 @@ CHECK_FACTOR = 10
 """For a check it is this many times as long: each must have its test."""
 ANEW = 20
 """Tests that a mutant must survive once more, imported anew."""
+BOUND = re.compile(r": boundary `[^`]*\b_?[A-Z][A-Z0-9_]{3,}\b[^`]*` ->")
+"""In the name of a mutant: a comparison with a named constant, moved by one."""
 NOT_RUN = "not run"
 KILLED = ("killed", "timed out")
 
@@ -196,6 +199,7 @@ def main() -> int:
     parser.add_argument("--seed", default="0", help="of the draw")
     parser.add_argument("--tests-s", type=float, default=BUDGET_S, help="of tests for a mutant")
     parser.add_argument("--no-checks", action="store_true", help="only what is drawn")
+    parser.add_argument("--bounds", action="store_true", help="every named bound, none drawn")
     parser.add_argument("--only", metavar="NAME", help="show one mutant, and run it")
     options = parser.parse_args()
     rooms = [name for name in options.room.split(",") if name] or list(ROOMS)
@@ -207,14 +211,16 @@ def main() -> int:
         chosen = [mutants.named(options.only)]
         print(difference(options.only))
     else:
-        chosen = list(choose(rooms, options.count, options.seed, not options.no_checks))
+        count = 0 if options.bounds else options.count
+        chosen = list(choose(rooms, count, options.seed, not options.no_checks))
+        chosen += bounds(rooms) if options.bounds else ()
     running.warm()
     hints, tree = load(CHECKS), lines.tree()
     rows = {} if options.only else known()
     hints |= {name: row["by"] for name, row in rows.items() if row["by"]}
     hints |= load(SURVIVORS)  # "test: ...", where there is one that the record does not know of
     hints = {name: hint.removeprefix("test: ") for name, hint in hints.items()}
-    rows = {n: row for n, row in rows.items() if row["tree"] == tree and row["room"] in rooms}
+    rows = {m.name: row for m in chosen if (row := rows.get(m.name)) and row["tree"] == tree}
     tester = Tester(["tests"], options.tests_s)
     for i, mutant in enumerate(chosen):
         if mutant.name in rows:
@@ -260,6 +266,15 @@ def choose(rooms: list[str], count: int, seed: str, checks: bool) -> Iterator[Mu
             else:
                 left -= 1
                 yield mutant
+
+
+def bounds(rooms: list[str]) -> Iterator[Mutant]:
+    """Yield every mutant that moves a comparison with a named constant by one."""
+    for path in mutants.files():
+        if mutants.room_of(path) in rooms:
+            for each in mutants.found(path, mutants.parsed(path)):
+                if BOUND.search(each.name):
+                    yield each
 
 
 def enter(rows: dict[str, dict[str, str]]) -> None:

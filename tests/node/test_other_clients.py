@@ -9,7 +9,7 @@ from pathlib import Path
 import coincurve
 import pytest
 
-from mpcsim.testing.backend.wallet_service import Settings, serving
+from mpcsim.testing.backend.wallet_service import ServiceSettings, serving
 
 CLIENTS = {"node": "client.mjs", "java": "Client.java"}
 SIGNATURES = 12
@@ -19,7 +19,8 @@ pytestmark = pytest.mark.soak  # The whole service in its processes, once.
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("service") / "data", Settings(quiet=True)) as running:
+    data = tmp_path_factory.mktemp("service") / "data"
+    with serving(data, ServiceSettings(quiet=True)) as running:
         yield running
 
 

@@ -96,8 +96,14 @@ def other_nodes(scene):
 
 
 CHEATS = {
-    "one vote": (lambda scene: signed_by_one(scene, OPERATOR), "the institution has not signed th"),
-    "one vote twice": (lambda scene: signed_by_one(scene, *MPC_NODES), "the institution has not s"),
+    "one vote": (
+        lambda scene: signed_by_one(scene, OPERATOR),
+        "the institution has not signed this record",
+    ),
+    "one vote twice": (
+        lambda scene: signed_by_one(scene, *MPC_NODES),
+        "the institution has not signed this record",
+    ),
     "another key": (  # the gateway's own
         lambda scene: changed(scene, public_key=scene.others.record.public_key),
         "the operator has not signed this record",

@@ -329,6 +329,28 @@ def test_commands_in_text_have_options_that_there_are() -> None:
     assert plugin.ApiRun.to_known_deviations(tomllib.loads(block.text)).reasons
 
 
+STRICT = ("protocol.md", "invariant.md")
+"""Guides whose readers write code that is checked strictly."""
+
+
+@pytest.mark.soak
+def test_python_for_authors_passes_strict_mypy(tmp_path: Path) -> None:
+    """In the deep tests: mypy reads the whole package for it."""
+    for name in STRICT:
+        python = [block.text for block in blocks(FOLDER / name) if block.language == "python"]
+        made = tmp_path / f"guide_{name.partition('.')[0]}.py"
+        made.write_text("\n".join(["from typing import Any", "target: Any = None", *python]))
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent"]
+    found = subprocess.run(
+        [*mypy, *map(str, tmp_path.glob("*.py"))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout
+
+
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
 def test_guides_use_what_is_public(path: Path) -> None:
     for block in blocks(path):

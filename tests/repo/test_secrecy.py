@@ -27,6 +27,8 @@ from tests.helpers.secrecy import LEDGER
 LOG = logging.getLogger("tests.secrecy")
 PASSWORD = "a password that is long enough"
 CHEAP = Argon2Cost(1, 8)
+KINDS = ("a password", "a share", "an encrypted share", "a secret store", "a token")
+KINDS += ("a session's key",)
 
 
 def made() -> dict[str, str]:
@@ -49,17 +51,7 @@ def made() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "a password",
-        "a share",
-        "an encrypted share",
-        "a secret store",
-        "a token",
-        "a session's key",
-    ],
-)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", ["message", "part", "extra", "traceback"])
 def test_a_logged_secret_is_seen(kind, how):
     secret = made()[kind]

@@ -93,3 +93,12 @@ def test_ranked_and_as_a_table() -> None:
         compare({"as it is": replay(MS)}).ranked_bars()
     with pytest.raises(UsageError, match="percentile 101"):
         compare(runs).ranked_bars(101)
+
+
+def test_intervals_of_differences_hold_the_truth_as_often_as_they_say() -> None:
+    random, held, truth = np.random.default_rng(2), 0, 120 * np.log(2) - 100 * np.log(2)
+    for _ in range(200):
+        runs = {f"{ms}": replay(random.exponential(ms, 300)) for ms in (100, 120)}
+        row = compare(runs).rows()[1]
+        held += row["difference_low_ms"]["p50"] <= truth <= row["difference_high_ms"]["p50"]
+    assert held >= 184  # 0.92; of 0.95 it is that or more with a probability of 97 %

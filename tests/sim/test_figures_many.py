@@ -73,6 +73,7 @@ def test_hue_is_the_parties(name: str) -> None:
         assert not hues(drawn(name))
 
 
+@pytest.mark.few(6)
 @EVERY
 def test_nothing_is_taller_than_a_screen(name: str) -> None:
     assert drawn(name).get_figheight() <= TALLEST

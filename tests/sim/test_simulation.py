@@ -15,12 +15,13 @@ from mpcsim import Network, Simulation
 from mpcsim.errors import Aborted, Consequence, Reason, UsageError
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.frost.messages import Commitments
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.protocols.signing import signing_input, verifies
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.run.adversary import Adversary, alter_kind
 from mpcsim.sim.run.compute import Free
 from mpcsim.sim.run.faults import Crash, drop, noise, partition
-from mpcsim.sim.simulation import Policy
+from mpcsim.sim.simulation import Policy, _same_record
 from mpcsim.sim.traces.records import Verdict
 
 CURVES = ("secp256k1", "ed25519")
@@ -306,3 +307,11 @@ def test_a_wrong_argument_is_named_with_its_type(call: Callable[[], object], sai
     with pytest.raises(UsageError, match=re.escape(said)):
         call()
     assert Simulation(compute="free").compute == Free()  # type: ignore[arg-type]
+
+
+def test_keys_are_valid_if_each_share_is_that_of_one_record() -> None:
+    shares, (other, *_) = keys("ed25519"), keys("ed25519", name="another").values()
+    one, two = (shares[i].secret_share for i in (1, 2))
+    assert _same_record(shares)
+    assert not _same_record(shares | {1: other})
+    assert not _same_record(shares | {2: replace(shares[2], secret_share=one + two)})

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from mpcsim.errors import Aborted, OnReceipt, Reason
 from mpcsim.protocols.engine import Done, Output, Party
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.testing.runs.scenarios import Scenario
+from mpcsim.testing.runs.scenarios import ProtocolScenario
 
 
 def hunting(test: Callable[..., None]) -> Callable[..., None]:
@@ -51,7 +51,7 @@ class Around:
         return self.party.receive(sender, data)
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Scenario:
+    def of(cls, scenario: ProtocolScenario) -> ProtocolScenario:
         return scenario.wrapped(cls, f"{cls.__name__}.of({scenario.recipe})")
 
 

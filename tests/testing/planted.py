@@ -15,7 +15,7 @@ from mpcsim.protocols.engine.envelope import ABORT_KIND
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.messages import SignatureShare
 from mpcsim.sim.run.adversary import with_round
-from mpcsim.testing.protocols import Scenario, frost_signing
+from mpcsim.testing.protocols import ProtocolScenario, frost_signing
 from tests.examples.toy_protocol import TOSS, Commit, Drawn, Reveal, Toss, openly
 from tests.testing import implementations
 
@@ -32,10 +32,10 @@ class Confirm(Message):
 
 def toss(
     recipe: str, definition: Definition = TOSS, members: tuple[int, ...] = (1, 2, 3)
-) -> Scenario:
+) -> ProtocolScenario:
     agreed, everything = Toss(members), ("Commit", "Reveal", "Confirm")
     kinds = [sends.kind for _, sends in definition.kinds()]
-    return Scenario(
+    return ProtocolScenario(
         recipe,
         definition,
         members,
@@ -203,7 +203,7 @@ def unverified(original: Original, view: Any, keep: Any, inbox: Any) -> Output:
     return Output(result=steps.aggregate(keep.bound, shares))
 
 
-def of_frost(recipe: str, number: int, run: Original) -> Scenario:
+def of_frost(recipe: str, number: int, run: Original) -> ProtocolScenario:
     honest = frost_signing(2, 3, (1, 2, 3))
     definition = with_round(honest.definition, number, run)
 
@@ -268,7 +268,7 @@ FROSTS = {
 }
 
 
-def planted(bug: str) -> Scenario:
+def planted(bug: str) -> ProtocolScenario:
     """The scenario with a bug."""
     recipe = f"planted({bug!r})"
     if bug in FROSTS:

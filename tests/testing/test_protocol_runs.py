@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from mpcsim.crypto import Message
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.protocols.engine import Done, Waiting
+from mpcsim.protocols.local_run import LocalRun
+from mpcsim.sim import Simulation
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.adversary import Adversary
 from mpcsim.sim.run.faults import Crash, drop, partition
@@ -19,8 +21,8 @@ from mpcsim.testing import strategies as wallets
 from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation, changes
 from mpcsim.testing.runs.protocol_run import (
+    MessageReplay,
     Order,
-    Replay,
     record_session,
     run_over_network,
     run_protocol,
@@ -141,7 +143,7 @@ def test_planted_mistakes(mistake):
 def test_a_story():
     scenario = implementations.Fragile.of(frost_signing(2, 3, (1, 2)))
     with pytest.raises(checks.no_exception.Broken) as caught:
-        run_protocol(scenario, replays=(Replay(3, before=2),))
+        run_protocol(scenario, replays=(MessageReplay(3, before=2),))
     lines = str(caught.value).splitlines()
     assert lines[:5] == [
         "No party raises, whatever it receives: runs end in outcomes.",
@@ -277,11 +279,15 @@ NAMELESS: dict[str, tuple[dict[str, Any], str]] = {
     "sender": ({"faults": (drop(sender=7),)}, "faults: party 7 takes no part"),
     "itself": ({"faults": (drop(sender=1, receiver=1),)}, "party 1 sends nothing to itself"),
     "crash": ({"faults": (Crash(3),)}, "faults: party 3 takes no part"),
-    "replay": ({"replays": (Replay(99),)}, "replay: message 99, and a session"),
+    "replay": ({"replays": (MessageReplay(99),)}, "replay: message 99, and a session"),
     "cheater": ({"deviation": Deviation(3, "Commitments", "withheld")}, "party 3 takes no part"),
     "its message": ({"deviation": Deviation(1, "Commit", "withheld")}, "unknown message 'Commit'"),
     "change": ({"deviation": Deviation(1, "Commitments", "witheld")}, "mean withheld"),
     "receiver": ({"deviation": Deviation(1, "Commitments", "withheld", 1)}, "nothing to party 1"),
+    "one fault": ({"faults": drop("Commitments")}, "expected several, not one MessageFault"),
+    "no fault": ({"faults": ("drop",)}, "faults: 'drop' is none"),
+    "no order": ({"order": [1, 0]}, "order: expected Order, not list"),
+    "no scenario": ({"scenario": "frost"}, "scenario: expected ProtocolScenario, not str"),
 }
 
 
@@ -289,7 +295,7 @@ NAMELESS: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_names_nothing_is_refused(how: dict[str, Any], told: str) -> None:
     """A typo would make a test that tests nothing."""
     with pytest.raises(UsageError, match=told):
-        run_protocol(frost_signing(2, 3, (1, 2)), **how)
+        run_protocol(**{"scenario": frost_signing(2, 3, (1, 2)), **how})
 
 
 def test_what_never_took_place_is_told() -> None:
@@ -307,6 +313,27 @@ def test_what_never_took_place_is_told() -> None:
     assert stopped.idle == ["the cheater never came to deviate"]
 
 
-def test_an_order_has_numbers() -> None:
-    with pytest.raises(UsageError, match="an order has no numbers"):
-        Order(())
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (lambda: Order(()), "an order has no numbers"),
+        (lambda: Order(("a",)), "order: expected int, not str"),  # type: ignore[arg-type]
+        (lambda: MessageReplay(0), "replay message is 0: counted from 1"),
+        (lambda: LocalRun([1, 2]), "parties: 1 is none"),  # type: ignore[list-item]
+        (lambda: LocalRun([frost_signing(2, 3, (1, 2)).party(1)] * 2), "two of them are party 1"),
+        (lambda: Simulation("seoul"), "expected Network, not str"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_are_checked_where_they_are_given(made: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        made()
+
+
+def test_lists_are_taken_and_copied() -> None:
+    numbers = [1, 0]
+    order = Order(numbers)  # type: ignore[arg-type]
+    numbers.clear()
+    assert order == Order((1, 0))
+    scenario = frost_signing(2, 3, [1, 2])  # type: ignore[arg-type]
+    assert scenario.members == (1, 2)
+    hash(scenario)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
 
 TESTS = '''
 import pytest
-from mpcsim.testing import ApiRun, Replay, run_protocol
+from mpcsim.testing import ApiRun, MessageReplay, run_protocol
 from mpcsim.testing.runs.scenarios import frost_signing
 from tests.testing import faulty, implementations, own_invariants
 from tests.testing.own_node import OwnNode
@@ -61,7 +61,7 @@ def test_by_hand():
 
 def test_protocol():
     scenario = implementations.Fragile.of(frost_signing(2, 3, (1, 2)))
-    run_protocol(scenario, replays=(Replay(3, before=2),))
+    run_protocol(scenario, replays=(MessageReplay(3, before=2),))
 
 
 def test_something_else():

@@ -273,7 +273,7 @@ def stages(observed: Observations, found: Fit) -> dict[str, tuple[Stage, ...]]:
                 in_loop[part] += stage.mean_ms
             comes[part] += first
 
-    def is_whole_number(stage: Stage, first: bool, part: str) -> Stage:
+    def with_rest(stage: Stage, first: bool, part: str) -> Stage:
         more = found.own_ms[operation.name, part] - spent[part]
         if stage.kind not in _LOOP:
             return stage
@@ -283,7 +283,7 @@ def stages(observed: Observations, found: Fit) -> dict[str, tuple[Stage, ...]]:
         return stage.increased_by(more / comes[part]) if first else stage
 
     return {
-        message: tuple(is_whole_number(stage, first, part) for stage, first in metered[message])
+        message: tuple(with_rest(stage, first, part) for stage, first in metered[message])
         for message, part in parts.items()
     }
 

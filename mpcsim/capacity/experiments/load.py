@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mpcsim.capacity.demand import rounded_down
 from mpcsim.capacity.deployment import Deployment
@@ -16,6 +17,7 @@ from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.model.workload import Workload
 from mpcsim.capacity.running import demand_of
 from mpcsim.sim.experiments.sweep import sweep
+from mpcsim.sim.rich_display import Table, beside, document, interval_text, page
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,20 +53,43 @@ class LoadCurve:
         return figures.load_curves({"": self})
 
     def __str__(self) -> str:
+        return page(self._headline, [self._rows()], notes=self._notes())
+
+    def _repr_html_(self) -> str:
+        return beside(document(self._headline, [self._rows()], notes=self._notes()), self.plot)
+
+    @property
+    def _headline(self) -> str:
         most = rounded_down(self.most_per_s)
-        lines = [
-            f"knee at {self.knee_per_s:.3g} calls a second, most {most:.3g} ({self.bottleneck})"
+        return f"knee at {self.knee_per_s:.3g} calls a second, most {most:.3g} ({self.bottleneck})"
+
+    def _notes(self) -> list[str]:
+        notes = [f"{row.per_s:.4g} a second: {row.overload}" for row in self._loads if row.overload]
+        if any(cells[4] == "-" for cells in self._rows().rows):
+            notes.append("-: no interval, such runs are too short for one: more minutes")
+        return notes
+
+    @property
+    def _loads(self) -> Iterator[Any]:
+        return self.table.itertuples()
+
+    def _rows(self) -> Table:
+        """Return a row for each load that is no overload."""
+        columns = ["calls a second", "p50 ms", "p95 ms", "p99 ms", "95 % interval"]
+        columns += ["failed", "busiest", "used"]
+        rows = [
+            [
+                f"{row.per_s:.4g}",
+                *(f"{ms:,.1f}" for ms in (row.p50_ms, row.p95_ms, row.p99_ms)),
+                interval_text(row.p99_low_ms or -math.inf, row.p99_high_ms, ",.1f"),
+                f"{row.refused + row.timed_out + row.broken:.1%}",
+                row.busiest,
+                f"{row.utilisation:.0%}",
+            ]
+            for row in self._loads
+            if not row.overload
         ]
-        for row in self.table.itertuples():
-            bad = row.refused + row.timed_out + row.broken
-            says = row.overload or (
-                f"p50 {row.p50_ms:,.1f}, p99 {row.p99_ms:,.1f} ms "
-                f"({row.p99_low_ms:,.1f} to {row.p99_high_ms:,.1f}), "
-                + (f"{bad:.1%} refused, late or broken, " if bad else "")
-                + f"{row.busiest} {row.utilisation:.0%}"
-            )
-            lines.append(f"  {row.per_s:8.4g} a second: {says}")
-        return "\n".join(lines)
+        return Table(columns, rows, frozenset(columns) - {"busiest"})
 
 
 def load_curve(

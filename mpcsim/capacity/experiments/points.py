@@ -45,8 +45,9 @@ def capacity_point(
     Returns:
         ``offered_per_s``, ``answered_per_s``; ``p50_ms``, ``p95_ms``, ``p99_ms`` with
         ``p99_low_ms`` and ``p99_high_ms`` (of the whole run but its first tenth, growing queues
-        included: see ``overload``); ``refused``, ``timed_out``, ``broken`` (shares of the
-        attempts); ``busiest`` and its ``utilisation``; ``overload``: a sentence, or empty.
+        included: see ``overload``; 0 and infinite: too short a run for an interval); ``refused``,
+        ``timed_out``, ``broken`` (shares of the attempts); ``busiest`` and its ``utilisation``;
+        ``overload``: a sentence, or empty.
 
     Raises:
         UsageError: bad input.

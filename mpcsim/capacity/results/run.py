@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mpcsim.capacity.results import answers, page, slow
 from mpcsim.capacity.results.record import Percentile, RunRecord
 from mpcsim.errors import MpcError
+from mpcsim.sim.rich_display import beside
 from mpcsim.sim.trace import Trace
 
 if TYPE_CHECKING:
@@ -105,8 +106,4 @@ class Run(RunRecord):
 
     def _repr_html_(self) -> str:
         """Return the page, with the run over time beside it where matplotlib is installed."""
-        try:
-            chart = self.timeline()._repr_html_()
-        except ImportError:
-            chart = ""
-        return f'<div style="display:flex;flex-wrap:wrap">{page.html(self)}{chart}</div>'
+        return beside(page.html(self), self.timeline)

@@ -63,12 +63,19 @@ lasting_s = 120
 
 EPILOG: Final = """\
 CONFIG says the deployment, the workload, for how long, and what else is asked; --example prints
-one, and the text of mpcsim.capacity.plan has everything that may be in it. Without a CONFIG that
-asks for them, --curve, --sensitivity and --cheapest ask for further answers:
+one, and --reference has everything that may be in it. Without a CONFIG that asks for them, --curve,
+--sensitivity and --cheapest ask for further answers:
 
   mpcsim capacity wallet.toml --hours 1 --figure timeline.png --figure utilisation.png
   mpcsim capacity wallet.toml --curve --figure curve.png --table curve.csv --workers 2
   mpcsim capacity wallet.toml --cheapest node_replicas=1,2,3 --cheapest operator_cores=1,2 --p99 400
+
+Latencies are of calls that came after the first tenth of the run and succeeded, from when they
+were due, earlier attempts included. Intervals come from batches of windows; "-": the run is too
+short for one. Tables have config, seed, costs and version in each row. run: a row for each window
+and operation, with attempts by outcome, calls that ended and that came, percentiles, and the mean
+time by part. curve, cheapest: a row for each run. sensitivity: the percentile with less and more
+of an input, by how much that moves it, and the noise of that.
 
 The status is 1 if more calls come than can be answered.
 """

@@ -8,7 +8,12 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import BAD_REQUEST, UNAVAILABLE, NodeFailed, Refused
 from mpcsim.service.mpc_node.store import ShareStore
-from mpcsim.service.rpc.statements import is_hello_authentic
+from mpcsim.service.rpc.statements import (
+    ReconciliationStatement,
+    SuspensionAttestation,
+    is_hello_authentic,
+    is_signed_by,
+)
 from mpcsim.service.rpc.wire import Hello
 from mpcsim.service.storage.database import file_of
 
@@ -67,3 +72,14 @@ class Peer:
             it = ROLES[self.party]
             raise NodeFailed(UNAVAILABLE, f"the {self._me} has not met the {it} yet", self.party)
         return self._known
+
+    def check_statement(
+        self, statement: SuspensionAttestation | ReconciliationStatement, signature: bytes
+    ) -> None:
+        """Check that a statement is the other node's, whoever brings it.
+
+        Raises:
+            Refused: it is not.
+        """
+        if statement.party != self.party or not is_signed_by(self.identity(), statement, signature):
+            raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[self.party]}")

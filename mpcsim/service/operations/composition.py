@@ -116,7 +116,7 @@ def open_gateway(
         UsageError: the folder cannot be used, another gateway uses it, a file in it is something
             else or damaged, or the files are of different deployments (``store_consistency``).
     """
-    # Imported here: FastAPI takes an MPC node 15 MB and a quarter of a second.
+    # Imported here: an MPC node needs no models of the gateway.
     from mpcsim.service.gateway.api.app import create_app
 
     rng, now = options.rng or SystemRng(), options.now

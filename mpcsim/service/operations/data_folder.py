@@ -201,7 +201,8 @@ def claim_folder(folder: Path) -> Iterator[None]:
         folder.mkdir(mode=0o700, exist_ok=True)
         claim = os.open(folder / LOCK_FILE, os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
-        raise UsageError(f"data folder {folder}: {_explain(folder, error)}") from error
+        places = folder, folder / LOCK_FILE, folder.parent
+        raise UsageError(f"data folder {_explain(error, *places)}") from error
     try:
         _lock(claim, folder)
         _remove_unfinished_stores(folder)
@@ -295,24 +296,22 @@ def _read_link_file(path: Path) -> LinkSecret | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise UsageError(f"{path}: {_explain(path, error)}") from None
+        raise UsageError(_explain(error, path.parent, path)) from None
     except ValueError:
         raise UsageError(f"{path}: it is damaged; put a whole one back") from None
 
 
-def _explain(path: Path, error: OSError) -> str:
-    """Return why a file or folder cannot be used; whose it is, where that is why."""
-    if isinstance(error, PermissionError):
-        user = os.geteuid()
-        for each in (path, *path.parents):
-            with suppress(OSError):
-                if (owner := each.stat().st_uid) != user:
-                    return (
-                        f"{each} belongs to user {owner}, and this process is user {user}'s; run "
-                        f"it as user {owner}, or chown -R {user} {each}"
-                    )
-                break
-    return error.strerror or str(error)
+def _explain(error: OSError, *paths: Path) -> str:
+    """Return why a path cannot be used, and whose the first is that is another user's."""
+    user = os.geteuid()
+    for path in paths if isinstance(error, PermissionError) else ():
+        with suppress(OSError):
+            if (owner := path.stat().st_uid) != user:
+                return (
+                    f"{path} belongs to user {owner}, and this process is user {user}'s; run it as "
+                    f"user {owner}, or chown -R {user} {path}"
+                )
+    return f"{paths[0]}: {error.strerror or error}"
 
 
 def _parse_until(text: str) -> float:

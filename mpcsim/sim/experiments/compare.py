@@ -25,6 +25,7 @@ from mpcsim.sim.rich_display import (
     FEW,
     FEW_NOTE,
     Table,
+    beside,
     counted,
     document,
     few_mark,
@@ -256,7 +257,7 @@ class Comparison:
         return page(self.headline, self._tables(), notes=self.notes())
 
     def _repr_html_(self) -> str:
-        return document(self.headline, self._tables(), notes=self.notes())
+        return beside(document(self.headline, self._tables(), notes=self.notes()), self.plot)
 
 
 def compare(runs: Mapping[str, Times]) -> Comparison:

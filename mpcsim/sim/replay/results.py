@@ -22,6 +22,7 @@ from mpcsim.sim.rich_display import (
     FEW_NOTE,
     PERCENTS,
     Table,
+    beside,
     document,
     milliseconds,
     page,
@@ -273,7 +274,11 @@ class CompletionTimes(ABC):
 
     def notes(self) -> list[str]:
         """Return caveats: the approximation's error and failed runs."""
-        notes = [str(self.approximation)] if self.approximation is not None else []
+        notes = []
+        if self.approximation is not None:
+            notes.append(str(self.approximation))
+            if self.approximation.is_accepted:
+                notes.append("intervals are without the error of the approximation")
         if self.failed:
             notes.insert(
                 0,
@@ -301,7 +306,7 @@ class CompletionTimes(ABC):
         return page(self.headline, self._tables(), notes=self._page_notes())
 
     def _repr_html_(self) -> str:
-        return document(self.headline, self._tables(), notes=self._page_notes())
+        return beside(document(self.headline, self._tables(), notes=self._page_notes()), self.plot)
 
 
 @dataclass(frozen=True)

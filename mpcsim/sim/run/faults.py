@@ -131,8 +131,11 @@ def check_faults(faults: Iterable[Fault], parties: Collection[int], kinds: Colle
     """Check that faults name parties and messages that there are: others would test nothing.
 
     Raises:
-        UsageError: one names a party that takes no part, or an unknown kind of message.
+        UsageError: one names a party that takes no part, or an unknown kind of message; or it is no
+            fault.
     """
+    if isinstance(faults, Fault):
+        raise UsageError(f"faults: expected several, not one {type(faults).__name__}")
     for fault in faults:
         match fault:
             case MessageFault():
@@ -145,6 +148,8 @@ def check_faults(faults: Iterable[Fault], parties: Collection[int], kinds: Colle
                 named = [*fault.one, *fault.other]
             case Crash():
                 named = [fault.party]
+            case _:
+                raise UsageError(f"faults: {fault!r} is none")
         for i in named:
             if i not in parties:
                 raise UsageError(f"faults: party {i} takes no part")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpcsim.testing.backend.wallet_service import Settings, serving
+from mpcsim.testing.backend.wallet_service import ServiceSettings, serving
 
 if TYPE_CHECKING:
     from mpcsim.testing.backend.local_wallet_service import LocalWalletService
 
 __all__ = [
     "LocalWalletService",
-    "Settings",
+    "ServiceSettings",
     "serving",
 ]
 

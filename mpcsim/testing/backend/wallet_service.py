@@ -33,7 +33,7 @@ from mpcsim.service.web.logs import FOLDER_VARIABLE
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """Settings of a wallet service for tests."""
 
     node: Mapping[str, str] = field(default_factory=dict)
@@ -73,11 +73,11 @@ class WalletService(Control):
         return access_token(self.gateway, self.api_key, self.api_secret, user)
 
 
-AS_USUAL: Final = Settings()
+AS_USUAL: Final = ServiceSettings()
 
 
 @contextmanager
-def serving(data: Path | str, settings: Settings = AS_USUAL) -> Iterator[WalletService]:
+def serving(data: Path | str, settings: ServiceSettings = AS_USUAL) -> Iterator[WalletService]:
     """Run a service in the block.
 
     Args:

@@ -18,7 +18,7 @@ from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.protocols.local_run import Participant, run
 from mpcsim.sim.run.adversary import Adversary, Tampered
 from mpcsim.testing.runs.fields import alterations, malformations
-from mpcsim.testing.runs.scenarios import Scenario
+from mpcsim.testing.runs.scenarios import ProtocolScenario
 
 WITHHELD: Final = "withheld"
 TWICE: Final = "twice"
@@ -60,7 +60,7 @@ class AbstractDeviation(ABC):
                 reports that it has tested nothing.
         """
 
-    def check_names(self, scenario: Scenario) -> None:
+    def check_names(self, scenario: ProtocolScenario) -> None:
         """Check that it names only what a scenario has; here: the party.
 
         Raises:
@@ -107,7 +107,7 @@ class Deviation(AbstractDeviation):
 
         return Adversary(party, tamper)
 
-    def check_names(self, scenario: Scenario) -> None:
+    def check_names(self, scenario: ProtocolScenario) -> None:
         """Check that it names a party, a message, a change and a receiver of a scenario.
 
         Raises:
@@ -141,13 +141,16 @@ class TwoFaced(AbstractDeviation):
     silences = True
     """A copy may give up, and says so to nobody."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", frozenset(self.first))
+
     def adversary(
         self, party: Party[Any, Any], on_deviation: Callable[[str], None]
     ) -> Participant[Any]:
         """Return both copies as one participant."""
         return _TwoCopies(self, party, on_deviation)
 
-    def check_names(self, scenario: Scenario) -> None:
+    def check_names(self, scenario: ProtocolScenario) -> None:
         """Check that both copies are heard.
 
         Raises:
@@ -224,7 +227,7 @@ class _TwoCopies:
         return heard
 
 
-def changes(scenario: Scenario, party: int) -> Mapping[str, tuple[str, ...]]:
+def changes(scenario: ProtocolScenario, party: int) -> Mapping[str, tuple[str, ...]]:
     """Return all changes to each kind of message that a party sends."""
     if party not in scenario.members:
         raise UsageError(f"deviation: party {party} takes no part in this session")
@@ -232,7 +235,7 @@ def changes(scenario: Scenario, party: int) -> Mapping[str, tuple[str, ...]]:
 
 
 @cache
-def _changes(scenario: Scenario, party: int) -> Mapping[str, tuple[str, ...]]:
+def _changes(scenario: ProtocolScenario, party: int) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     parties = {i: scenario.party(i) for i in scenario.members}
     wire = parties[party].wire

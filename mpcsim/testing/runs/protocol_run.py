@@ -1,6 +1,6 @@
 """Run a protocol under a drawn order, faults, replays and a cheater, and check every invariant.
 
-    run_protocol(frost_signing(2, 3, (1, 2)), order=Order((3, 0, 1)), replays=(Replay(3, 2, 1),))
+    run_protocol(frost_signing(2, 3, (1, 2)), order=Order((3, 0, 1)), replays=(MessageReplay(3),))
 
 A failure is reported in sentences: what was unusual about the run, and what went wrong.
 """
@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
-from mpcsim.errors import Aborted, UsageError
+from mpcsim.errors import Aborted, UsageError, check_type
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Done, Party, Waiting
 from mpcsim.protocols.local_run import InFlight, LocalRun, Participant
@@ -39,7 +39,7 @@ from mpcsim.testing.api_sequence import BrokenInvariant, Failure
 from mpcsim.testing.invariants import Invariant, check_invariants
 from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import AbstractDeviation
-from mpcsim.testing.runs.scenarios import Scenario
+from mpcsim.testing.runs.scenarios import ProtocolScenario
 
 EARLIER: Final = 1
 """Number of the session that replayed messages come from."""
@@ -58,6 +58,9 @@ class Order:
     numbers: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", tuple(self.numbers))
+        for number in self.numbers:
+            check_type("order", number, int)
         if not self.numbers:
             raise UsageError("an order has no numbers: one at least, used again and again")
 
@@ -66,7 +69,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Replay:
+class MessageReplay:
     """Replay of a message of an earlier session of the same kind."""
 
     message: int
@@ -74,12 +77,18 @@ class Replay:
     before: int = 1
     """Number of the delivery in the present session before which it is replayed, from 1."""
 
+    def __post_init__(self) -> None:
+        for name in ("message", "before"):
+            check_type(f"replay {name}", getattr(self, name), int)
+            if getattr(self, name) < 1:
+                raise UsageError(f"replay {name} is {getattr(self, name)}: counted from 1")
+
 
 @dataclass
 class ProtocolRun:
     """A finished run."""
 
-    scenario: Scenario
+    scenario: ProtocolScenario
     outcomes: dict[int, Done[Any] | Aborted | Waiting] = field(default_factory=dict)
     """Outcomes of the honest parties that have not crashed for good, in the order of their ends:
     the first abort is the origin of the others."""
@@ -138,11 +147,11 @@ class ProtocolRun:
 
 
 def run_protocol(
-    scenario: Scenario,
+    scenario: ProtocolScenario,
     *,
     order: Order = Order(),
     faults: Sequence[Fault] = (),
-    replays: Sequence[Replay] = (),
+    replays: Sequence[MessageReplay] = (),
     deviation: AbstractDeviation | None = None,
     seed: int = 0,
     invariants: Iterable[Invariant[...]] = (),
@@ -165,9 +174,10 @@ def run_protocol(
         UsageError: a partition, something among ``invariants`` that is none, or a fault, replay or
             deviation that names nothing of the scenario.
     """
+    found = _begin(scenario, deviation, invariants, faults)
     if any(isinstance(fault, Partition) for fault in faults):
         raise UsageError("a partition needs a clock: use run_over_network")
-    found = _begin(scenario, deviation, invariants, faults)
+    check_type("order", order, Order)
     given: dict[str, Any] = {
         "order": (order, Order()),
         "faults": (tuple(faults), ()),
@@ -183,7 +193,7 @@ def run_protocol(
 
 
 def run_over_network(
-    scenario: Scenario,
+    scenario: ProtocolScenario,
     network: Network,
     *,
     faults: Sequence[Fault] = (),
@@ -255,7 +265,7 @@ class _MemoryRun:
         found: ProtocolRun,
         order: Order,
         faults: Sequence[Fault],
-        replays: Sequence[Replay],
+        replays: Sequence[MessageReplay],
         deviation: AbstractDeviation | None,
         seed: int,
     ) -> None:
@@ -408,7 +418,7 @@ class _MemoryRun:
             self._ended.append(party)
 
 
-def record_session(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight, ...]:
+def record_session(scenario: ProtocolScenario, session: int = EARLIER) -> tuple[InFlight, ...]:
     """Return every message of an honest session, in the order of sending."""
     run: LocalRun[Any] = LocalRun(scenario.participant(i, session) for i in scenario.members)
     found: list[InFlight] = []
@@ -429,11 +439,12 @@ def record_session(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight
 
 
 def _begin(
-    scenario: Scenario,
+    scenario: ProtocolScenario,
     deviation: AbstractDeviation | None,
     invariants: Iterable[Invariant[...]],
     faults: Sequence[Fault],
 ) -> ProtocolRun:
+    check_type("scenario", scenario, ProtocolScenario)
     check_faults(faults, scenario.members, kinds_of([scenario.definition]))
     if deviation is not None:
         deviation.check_names(scenario)
@@ -491,7 +502,9 @@ def fault_sentence(fault: Fault) -> str:
     return f"the network {verb[fault.effect]} {what}{chance}"
 
 
-def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *positional: str) -> str:
+def _snippet(
+    function: str, scenario: ProtocolScenario, given: dict[str, Any], *positional: str
+) -> str:
     """Return code that repeats the run."""
     shown = [scenario.recipe, *positional]
     shown += [f"{name}={_code(v)}" for name, (v, default) in given.items() if v != default]

@@ -14,6 +14,7 @@ from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.rng import Rng, SeededRng
 from mpcsim.errors import UsageError, unknown
+from mpcsim.ids import party_ids
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.key_share import KeyShare
@@ -36,8 +37,8 @@ HASH = bytes(range(32))
 
 
 @dataclass(frozen=True, repr=False)
-class Scenario:
-    """Scenario: a protocol, its parties, and their set-ups."""
+class ProtocolScenario:
+    """ProtocolScenario: a protocol, its parties, and their set-ups."""
 
     recipe: str
     """The call that makes this scenario, e.g. ``frost_signing(2, 3, (1, 2))``."""
@@ -59,6 +60,9 @@ class Scenario:
     """Names of reasons for which an honest party may abort without naming the deviator
     (``somebody_is_named``), each with the reason why it cannot tell."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", party_ids(self.members, "members"))
+
     def party(self, i: int, session: int | str = 1, coins: str = "") -> Party[Any, Any]:
         """Party i of one session, as this package has it; another name is another session.
 
@@ -73,7 +77,7 @@ class Scenario:
         """Return the participant, as the implementation under test makes it."""
         return self.wrap(self.party(i, session, coins))
 
-    def wrapped(self, wrap: Wrap, recipe: str) -> Scenario:
+    def wrapped(self, wrap: Wrap, recipe: str) -> ProtocolScenario:
         """Return the scenario with another implementation in the place of each honest party.
 
         Args:
@@ -137,7 +141,9 @@ def _dealing(multiplies: bool, *more: tuple[str, ...]) -> dict[str, tuple[str, .
     return _in_steps(("Commit",), revealed, ("Deal",), *more)
 
 
-def key_generation(curve: str, threshold: int, holders: int, scheme: str | None = None) -> Scenario:
+def key_generation(
+    curve: str, threshold: int, holders: int, scheme: str | None = None
+) -> ProtocolScenario:
     """Key generation by the parties 1 to ``holders``, with a multiplication scheme."""
     members = tuple(range(1, holders + 1))
     agreed = dkg.setup(curve, threshold, members, scheme)
@@ -148,7 +154,9 @@ def key_generation(curve: str, threshold: int, holders: int, scheme: str | None 
     named = "" if scheme is None else f", {scheme!r}"
     recipe = f"key_generation({curve!r}, {threshold}, {holders}{named})"
     heard = _dealing(curve == "secp256k1")
-    return Scenario(recipe, dkg.DKG, members, make, shares_problem, heard=heard, repeated=ABOUT)
+    return ProtocolScenario(
+        recipe, dkg.DKG, members, make, shares_problem, heard=heard, repeated=ABOUT
+    )
 
 
 def ecdsa_signing(
@@ -158,7 +166,7 @@ def ecdsa_signing(
     shares: Mapping[int, KeyShare] | None = None,
     *,
     path: Path = (),
-) -> Scenario:
+) -> ProtocolScenario:
     """DKLs23 signing of a fixed hash with a real key, by default one of ``sample_keys``, or with
     the child key at a path from it."""
     held = shares or keys("secp256k1", threshold, holders)
@@ -170,7 +178,7 @@ def ecdsa_signing(
     public_key = _of(held, signers[0]).record.derive(path)[0].encode()
     child = f", path={path}" if path else ""
     recipe = f"ecdsa_signing({threshold}, {holders}, {signers}{child})"
-    return Scenario(
+    return ProtocolScenario(
         recipe,
         ecdsa.ECDSA,
         signers,
@@ -182,7 +190,9 @@ def ecdsa_signing(
     )
 
 
-def presigning(threshold: int, holders: int, signers: tuple[int, ...], count: int = 2) -> Scenario:
+def presigning(
+    threshold: int, holders: int, signers: tuple[int, ...], count: int = 2
+) -> ProtocolScenario:
     """DKLs23 without a message: presignatures with a real key."""
     held = keys("secp256k1", threshold, holders)
 
@@ -192,7 +202,7 @@ def presigning(threshold: int, holders: int, signers: tuple[int, ...], count: in
 
     recipe = f"presigning({threshold}, {holders}, {signers}, {count})"
     heard = _in_steps(*SIGNING[:3])
-    return Scenario(
+    return ProtocolScenario(
         recipe,
         presign.PRESIGN,
         signers,
@@ -205,7 +215,7 @@ def presigning(threshold: int, holders: int, signers: tuple[int, ...], count: in
 
 def presigned_signing(
     threshold: int, holders: int, signers: tuple[int, ...], finisher: int
-) -> Scenario:
+) -> ProtocolScenario:
     """Signing of a fixed hash with a real key and a presignature of ``sample_keys``."""
     held = keys("secp256k1", threshold, holders)
     parts = presignatures(threshold, holders, signers)
@@ -228,7 +238,7 @@ def presigned_signing(
     kinds = ("Open", "Answer")
     same = "the sessions use one presignature, which only a test can"
     said = [f"{kind}.{name}" for kind in kinds for name in ("context", "rho_i", "blinding")]
-    return Scenario(
+    return ProtocolScenario(
         recipe,
         presigned.PRESIGNED,
         signers,
@@ -240,7 +250,7 @@ def presigned_signing(
     )
 
 
-def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Scenario:
+def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> ProtocolScenario:
     """FROST signing of a fixed message with a real key."""
     held = keys("ed25519", threshold, holders)
 
@@ -250,7 +260,7 @@ def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Sce
 
     public_key = _of(held, signers[0]).public_key.encode()
     recipe = f"frost_signing({threshold}, {holders}, {signers})"
-    return Scenario(
+    return ProtocolScenario(
         recipe,
         frost.FROST,
         signers,
@@ -268,7 +278,7 @@ def resharing(
     dealers: tuple[int, ...],
     receivers: tuple[int, ...],
     new_threshold: int | None = None,
-) -> Scenario:
+) -> ProtocolScenario:
     """Resharing of a real key, to the same or to other parties."""
     held = keys(curve, threshold, holders)
     record = _of(held, dealers[0]).record
@@ -302,7 +312,7 @@ def resharing(
         f"resharing({curve!r}, {threshold}, {holders}, {dealers}, {receivers}, {new_threshold})"
     )
     constant = "is the dealer's part of the old key, which a resharing keeps"
-    return Scenario(
+    return ProtocolScenario(
         recipe,
         reshare.RESHARE,
         members,

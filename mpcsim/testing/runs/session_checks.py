@@ -2,7 +2,8 @@
 
     check_protocol(frost_signing(2, 3, (1, 2, 3)))
 
-Every check knows nothing of the protocol but its definition, and what its ``Scenario`` declares.
+Every check knows nothing of the protocol but its definition, and what its ``ProtocolScenario``
+declares.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from mpcsim.testing.invariants import invariant
 from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import WITHHELD, AbstractDeviation, Deviation, TwoFaced, changes
 from mpcsim.testing.runs.protocol_checks import Outcomes
-from mpcsim.testing.runs.protocol_run import Order, Replay, record_session, run_protocol
-from mpcsim.testing.runs.scenarios import Scenario
+from mpcsim.testing.runs.protocol_run import MessageReplay, Order, record_session, run_protocol
+from mpcsim.testing.runs.scenarios import ProtocolScenario
 from mpcsim.testing.runs.secrets import leaf_bytes, leaves
 
 LONG: Final = 8
@@ -60,7 +61,7 @@ class _Session(NamedTuple):
                     yield flow, nth, path, leaf_bytes(leaf)
 
 
-def _session(scenario: Scenario, session: str = "1", coins: str = "") -> _Session:
+def _session(scenario: ProtocolScenario, session: str = "1", coins: str = "") -> _Session:
     return _Session.of([scenario.participant(i, session, coins) for i in scenario.members])
 
 
@@ -68,7 +69,7 @@ def _session(scenario: Scenario, session: str = "1", coins: str = "") -> _Sessio
 
 
 @invariant
-def deterministic(scenario: Scenario) -> str | None:
+def deterministic(scenario: ProtocolScenario) -> str | None:
     """A party with the same set-up and seed says the same, byte by byte, and ends the same."""
     one, other = _session(scenario), _session(scenario)
     again = "in a second run with the same seeds"
@@ -97,7 +98,7 @@ SESSIONS: Final = (("1", ""), ("2", ""), ("1", "once more"))
 
 
 @invariant
-def fresh(scenario: Scenario) -> str | None:
+def fresh(scenario: ProtocolScenario) -> str | None:
     """No value that a party says is said again in another session, or in the same session with
     other randomness, unless the scenario has the field as ``repeated``."""
     said = [
@@ -122,7 +123,7 @@ def fresh(scenario: Scenario) -> str | None:
     return None
 
 
-def _may_repeat(scenario: Scenario, kind: str, path: str) -> bool:
+def _may_repeat(scenario: ProtocolScenario, kind: str, path: str) -> bool:
     full = f"{kind}{path}"
     return any(
         full == allowed or full.startswith((f"{allowed}.", f"{allowed}["))
@@ -134,7 +135,7 @@ def _may_repeat(scenario: Scenario, kind: str, path: str) -> bool:
 
 
 @invariant
-def rushing(scenario: Scenario) -> str | None:
+def rushing(scenario: ProtocolScenario) -> str | None:
     """A party that withholds a kind of message as long as it can has heard by then what the
     scenario has as ``heard``, and no more."""
     for kind, heard in heard_while_withholding(scenario).items():
@@ -150,7 +151,7 @@ def rushing(scenario: Scenario) -> str | None:
     return None
 
 
-def heard_while_withholding(scenario: Scenario) -> dict[str, dict[str, tuple[int, int]]]:
+def heard_while_withholding(scenario: ProtocolScenario) -> dict[str, dict[str, tuple[int, int]]]:
     """Return the kinds of messages that parties hear while they withhold their own of a kind until
     nothing else is under way: by that kind, each with who heard it first, and from whom."""
     found: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
@@ -177,7 +178,7 @@ def _ignore(sentence: str) -> None:
 # ---------------------------------------------------------------------- all together
 
 
-def check_protocol(scenario: Scenario, cheaters: Collection[int] | None = None) -> int:
+def check_protocol(scenario: ProtocolScenario, cheaters: Collection[int] | None = None) -> int:
     """Check a protocol by every generic check of the kit, one after the other.
 
     ====================  ========================================================================
@@ -212,7 +213,7 @@ def check_protocol(scenario: Scenario, cheaters: Collection[int] | None = None) 
 
 
 def protocol_examples(
-    scenario: Scenario, cheaters: Collection[int] | None = None
+    scenario: ProtocolScenario, cheaters: Collection[int] | None = None
 ) -> Iterator[Callable[[], object]]:
     """Yield the examples of ``check_protocol``, each to be called, the cheapest first."""
     scenario.check_declared()
@@ -231,12 +232,14 @@ def protocol_examples(
         for after in range(rounds):
             yield play(faults=(Crash(i, after, 1.0),))
     for number in range(1, len(record_session(scenario)) + 1):
-        yield play(replays=(Replay(number),))
+        yield play(replays=(MessageReplay(number),))
     for deviation in _deviations(scenario, scenario.members if cheaters is None else cheaters):
         yield play(deviation=deviation)
 
 
-def _deviations(scenario: Scenario, cheaters: Collection[int]) -> Iterator[AbstractDeviation]:
+def _deviations(
+    scenario: ProtocolScenario, cheaters: Collection[int]
+) -> Iterator[AbstractDeviation]:
     for party in cheaters:
         others = [i for i in scenario.members if i != party]
         if len(others) > 1:
@@ -249,7 +252,7 @@ def _deviations(scenario: Scenario, cheaters: Collection[int]) -> Iterator[Abstr
                     yield Deviation(party, kind, change, others[0])
 
 
-def _check_results(scenario: Scenario) -> None:
+def _check_results(scenario: ProtocolScenario) -> None:
     """Check the results of an honest session, and what they show."""
     session = _session(scenario)
     outcomes: Outcomes = {int(i): outcome for i, outcome in session.run.outcomes().items()}

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,18 +22,16 @@ TOKEN = "explorer"
 
 
 @contextmanager
-def lab(folder: Path, cells: Sequence[str], *, dark: bool = False) -> Iterator[str]:
+def lab(folder: Path, cells: Sequence[str]) -> Iterator[str]:
     """Serve a notebook; gives its address. The server is stopped by its own process id."""
     notebook = new_notebook(cells=[new_code_cell(source) for source in cells])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(notebook, folder / "explore.ipynb")
     overrides = folder / "settings"
     overrides.mkdir()
-    theme = "JupyterLab Dark" if dark else "JupyterLab Light"
-    themes = overrides / "@jupyterlab" / "apputils-extension"
-    themes.mkdir(parents=True)
-    (themes / "themes.jupyterlab-settings").write_text(f'{{"theme": "{theme}"}}', encoding="utf-8")
-    (themes / "notification.jupyterlab-settings").write_text(
+    settings = overrides / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text(
         '{"fetchNews": "false", "checkForUpdates": false}', encoding="utf-8"
     )
     port = free_port()
@@ -98,17 +96,11 @@ class Lab:
 
     def until(self, script: str) -> Any:
         """Wait for what a script gives."""
-        return self.until_true(lambda: self.run(script), f"JupyterLab did not get to: {script}")
-
-    def until_true(
-        self, condition: Callable[[], Any], problem: str = "", seconds: float = 180.0
-    ) -> Any:
-        end = time.monotonic() + seconds
-        while True:
-            if found := condition():
-                return found
-            assert time.monotonic() < end, problem
+        end = time.monotonic() + 180.0
+        while not (found := self.run(script)):
+            assert time.monotonic() < end, f"JupyterLab did not get to: {script}"
             time.sleep(0.1)
+        return found
 
     def text(self, selector: str) -> str:
         found: str = self.run("return document.querySelector(arguments[0]).innerText", selector)
@@ -138,7 +130,7 @@ class Lab:
 
 
 @contextmanager
-def opened(folder: Path, cells: Sequence[str], *, dark: bool = False) -> Iterator[Lab]:
+def opened(folder: Path, cells: Sequence[str]) -> Iterator[Lab]:
     """A notebook of these cells in a browser, with its files in a folder."""
-    with lab(folder, cells, dark=dark) as address, driver(folder / "profile") as chrome:
+    with lab(folder, cells) as address, driver(folder / "profile") as chrome:
         yield Lab(chrome, address)

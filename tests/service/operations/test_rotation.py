@@ -271,10 +271,11 @@ def test_a_change_of_a_link_that_is_interrupted(folder, made, written_ones):
 
 
 def test_a_change_of_a_link_that_cannot_be(tmp_path):
-    with pytest.raises(UsageError, match="is missing: both ends"):
-        rotation.rotate_link(tmp_path, OPERATOR, RNG)
+    for grace_s in (0, 604_800):
+        with pytest.raises(UsageError, match="is missing: both ends"):
+            rotation.rotate_link(tmp_path, OPERATOR, RNG, grace_s=grace_s)
     data_folder.prepare(tmp_path, RNG)
-    for grace_s in (-1, 1e99):
+    for grace_s in (-0.1, 604_801):
         with pytest.raises(UsageError, match=r"0 to 604800 \(a week\)"):
             rotation.rotate_link(tmp_path, OPERATOR, RNG, grace_s=grace_s)
     whole = ends(tmp_path, OPERATOR)

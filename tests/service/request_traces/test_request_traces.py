@@ -10,6 +10,7 @@ import pytest
 from mpcsim import Network
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
+from mpcsim.service.operations import log_folder_of
 from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.request_traces.lines import LogFollower, find_request, find_requests
 from mpcsim.service.request_traces.request_trace import assemble_trace
@@ -263,6 +264,18 @@ def test_what_is_asked_for_is_not_there(tmp_path, name, said):
     with pytest.raises(UsageError) as error:
         find_request([tmp_path], name)
     assert str(error.value).startswith(said.format(tmp_path))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_log_files_are_those_of_the_variable_or_else_of_the_data_folder(
+    tmp_path, monkeypatch, capsys, named
+):
+    folder = tmp_path / "elsewhere" if named else log_folder_of(tmp_path)
+    monkeypatch.setenv("LOG_FOLDER", str(folder) if named else "")
+    folder.mkdir()
+    written(folder, "node", line("node", 1.0))
+    assert main(["logs", "order-9", "--data", str(tmp_path)]) == 0
+    assert "node: POST /sign: 200" in capsys.readouterr().out
 
 
 NONSENSE = [

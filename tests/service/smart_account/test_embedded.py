@@ -1,5 +1,7 @@
 """The chain in this process."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from mpcsim.crypto.rng import SeededRng
@@ -85,6 +87,17 @@ def test_what_a_check_refuses_did_not_happen():
     receipt = sender.wait(sender.send(contract, b"", gas=100_000, check=seen.append))
     assert on.logs(contract, ()) == list(receipt.logs)
     assert on.logs(SOMEBODY, ()) == []
+
+
+@pytest.mark.parametrize("most", [None, (3, 2), (10**20, 10**20)])
+def test_a_transaction_pays_no_more_than_it_may(most):
+    on, sent = chain(), []
+    signer = SimpleNamespace(address=RICH.address, sign_transaction=sent.append)
+    with pytest.raises(AttributeError):
+        TransactionSender(on, signer).send(SOMEBODY, b"", gas=100_000, most_fees=most)
+    fees, most = on.fees(), most or (10**20, 10**20)
+    assert sent[0]["maxFeePerGas"] == min(fees.maximum, most[0])
+    assert sent[0]["maxPriorityFeePerGas"] == min(fees.priority, most[1])
 
 
 def test_a_block_is_waited_for_so_long():

@@ -59,6 +59,7 @@ FAILING = [
     (httpx.ConnectError("refused"), "did not answer eth_call: ConnectError"),
     (httpx.ReadTimeout("slow"), "did not answer eth_call: ReadTimeout"),
     (b"<html>", "did not answer eth_call: JSONDecodeError"),
+    (b"[" * 100_000, "did not answer eth_call: RecursionError"),
     (httpx.Response(204), "did not answer eth_call: HTTP status 204"),
     (httpx.Response(502, text="<html>"), "did not answer eth_call: HTTP status 502"),
     (b"[]", "did not answer eth_call in JSON-RPC"),
@@ -72,6 +73,21 @@ FAILING = [
 def test_a_node_that_fails_is_unavailable(reply, says):
     with pytest.raises(ChainUnavailable, match=says):
         chain_that_answers(reply).call(SOMEBODY, b"")
+
+
+@pytest.mark.parametrize(
+    ("newest", "first"), [(5, 0), (jsonrpc.LOG_BLOCKS - 1, 0), (jsonrpc.LOG_BLOCKS, 1)]
+)
+def test_logs_are_looked_for_so_many_blocks_back(newest, first):
+    chain, asked = chain_that_answers({}), []
+
+    def request(method, *params):
+        asked.append(params)
+        return hex(newest) if method == "eth_blockNumber" else []
+
+    chain.request = request
+    assert chain.logs(SOMEBODY, ()) == []
+    assert asked[-1][0]["fromBlock"] == hex(first)
 
 
 NONSENSE = [

@@ -350,6 +350,7 @@ def test_cost_bounds():
     for operations, memory in [(0, 8), (5, 8), (-1, 8), (1, 7), (1, 2**18 + 1), (1, 0)]:
         with pytest.raises(UsageError):
             vault.Argon2Cost(operations, memory)
+    assert {vault.Argon2Cost(*least_or_most) for least_or_most in [(1, 8), (4, 2**18)]}
     assert (vault.INTERACTIVE.operations, vault.INTERACTIVE.memory_kib) == (2, 65536)
 
 
@@ -488,6 +489,12 @@ UNSEALABLE = [
 def test_sealing_refuses(changes, reason):
     with pytest.raises(UsageError, match=reason):
         sealed(**changes)
+
+
+@pytest.mark.parametrize("length", [1, 1 << 16])
+def test_the_shortest_and_the_longest_share_are_sealed(length):
+    encrypted, store = made(share=bytes(length))
+    assert unsealed(encrypted, store, unlocked(store), USER) == bytes(length)
 
 
 def test_reprs_and_errors_show_no_secret():

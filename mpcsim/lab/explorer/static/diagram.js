@@ -149,7 +149,8 @@ export class Diagram {
     replaceContent(frame, this.heads(plan), picture);
     replaceContent(this.below, this.legend());
     if (this.zoomed === 1) this.drawnHeight = HEADS + picture.height.baseVal.value;
-    frame.style.maxHeight = `min(${this.drawnHeight}px, max(300px, 62vh))`;  // head and foot fit, too
+    frame.style.maxHeight = `min(${this.drawnHeight}px, max(280px, 100vh - 365px))`;
+    // So all of it fits into a window of JupyterLab, with its bars.
     frame.classList.toggle("zoomed", this.zoomed > 1);
     frame.scrollTop = scrollTop;
     this.markStep();

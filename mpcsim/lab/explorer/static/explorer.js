@@ -76,7 +76,8 @@ class Explorer {
           element("div", { class: "mx-controls", role: "toolbar", "aria-label": "Steps" },
             iconButton("First step (Home)", "|◀", () => this.goTo(0)), this.back, this.slider,
             this.forward, iconButton("Last step (End)", "▶|", () => this.goTo(Infinity)), this.counter),
-          this.search.root, this.save),
+          this.search.root),
+        this.save,  // in the title's row; by Tab, the steps come first
         this.banner, this.problem),
       element("div", { class: "mx-body" }, this.diagram.root,
         element("div", { class: "mx-side" }, this.now, this.tabs, Object.values(this.panels))),

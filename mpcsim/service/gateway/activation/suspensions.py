@@ -41,7 +41,7 @@ Invariants
 Crashes
     C after 2                G has the suspension, or C's next request is refused by the node
     G between 3 and 6        its next start delivers what is not answered
-    G's registry restored    the nodes know: 5 waits for them
+    G's registry restored    the nodes know: 5 waits until both have been asked
     a node's store restored  Y's statements tell it (``mpc_node.agreement.restore_reconciliation``,
                              and 2' to 5' at G's start)
 

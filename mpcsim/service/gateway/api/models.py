@@ -156,7 +156,7 @@ class RegisteredKeys(Model):
 
 
 class Addresses(Model):
-    """By chain: `solana` of an ed25519 key, the others of a secp256k1 key."""
+    """Addresses by chain: `solana` of an ed25519 key, the others of a secp256k1 key."""
 
     model_config = ConfigDict(extra="forbid")
 

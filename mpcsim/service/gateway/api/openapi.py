@@ -10,22 +10,21 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from mpcsim.service.errors import UNAUTHORIZED
-from mpcsim.service.gateway.api.models import Login, NewUser
 from mpcsim.service.gateway.api.routes import (
     AUTH,
     ERROR_MEANINGS,
     INTERNAL,
     LOGIN,
+    OPERATIONS,
     TOKEN,
     TOKEN_REFUSED,
     UNSUPPORTED_MEDIA_TYPE,
     WALLET,
-    router,
 )
 from mpcsim.service.rpc import wire
 from mpcsim.service.smart_account.api import openapi as smart_account
 from mpcsim.service.web import idempotency
-from mpcsim.service.web.openapi import openapi_document
+from mpcsim.service.web.api_page import openapi_document
 
 SUMMARY: Final = "Users, access tokens, registered keys, and smart accounts (ERC-4337)."
 DESCRIPTION: Final = """\
@@ -119,8 +118,8 @@ def describe_gateway(title: str, verbs: Iterable[str]) -> dict[str, Any]:
             if "requestBody" in operation:
                 text = f"{UNSUPPORTED_MEDIA_TYPE.phrase}. {ERROR_MEANINGS[UNSUPPORTED_MEDIA_TYPE]}"
                 operation["responses"][str(int(UNSUPPORTED_MEDIA_TYPE))] = _response(text, "Error")
-    document = openapi_document(
-        router.routes,
+    return openapi_document(
+        OPERATIONS,
         "gateway",
         title=title,
         summary=SUMMARY,
@@ -129,18 +128,8 @@ def describe_gateway(title: str, verbs: Iterable[str]) -> dict[str, Any]:
         tags=[{"name": name, "description": text} for name, text in _TAGS.items()],
         security=_SECURITY,
         paths={**accounts, **_internal(sorted(verbs))},
-        schemas={
-            **{model.__name__: model.model_json_schema() for model in (NewUser, Login)},
-            **smart_account.schemas(),
-        },
+        schemas=smart_account.schemas(),
     )
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            for parameter in operation.get("parameters", ()):
-                if parameter["in"] == "query":  # else the answer is as of a value nobody has
-                    parameter["required"] = True
-                    parameter["schema"].pop("default", None)
-    return document
 
 
 def _internal(verbs: Iterable[str]) -> dict[str, Any]:

@@ -1,21 +1,18 @@
 """The gateway's JSON endpoints: users, tokens and registered keys.
 
-FastAPI makes answers and the OpenAPI document from the models. Two bodies are read here: FastAPI
-would read a body before it is known who asks, and its forms let a field be there twice.
+Answers and bodies are models, from which the OpenAPI document follows. Credentials come before a
+body, and an endpoint says nothing to whom it does not know.
 """
 
 from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Depends, Query
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -45,8 +42,8 @@ from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.gateway.registry import RegisteredKey, UsernameTaken
 from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.tokens import Claims, bearer
+from mpcsim.service.web.api_page import JSON, Operation, Parameter
 from mpcsim.service.web.http import media_type, read_body
-from mpcsim.service.web.openapi import HeadRoute
 from mpcsim.service.web.request_records import annotate_request
 from mpcsim.service.web.threads import in_thread
 from mpcsim.strict_json import DuplicateMember
@@ -56,7 +53,6 @@ MAX_SHOWN: Final = 64
 """Characters of an unknown field's name that its refusal shows."""
 NO_STORE: Final = {"Cache-Control": "no-store"}
 """Headers of every answer with a token (RFC 6749, section 5.1)."""
-JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
 UNSUPPORTED_MEDIA_TYPE: Final = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
 TOKEN, LOGIN = "accessToken", "apiKey"
@@ -78,8 +74,6 @@ _BY_BOTH_NODES: Final = (UNAVAILABLE, TIMED_OUT)
 """Errors of endpoints that may have to ask the MPC nodes which key is in force."""
 _OF_BODIES: Final = (BAD_REQUEST, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, UNAVAILABLE)
 TOKEN_REFUSED: Final = "Unauthorized. The token is missing, invalid or expired: get a new one."
-
-M = TypeVar("M", bound=BaseModel)
 
 
 class UnknownCredentials(Exception):
@@ -111,97 +105,78 @@ class Services:
         return base64.urlsafe_b64encode(record).decode()
 
 
-async def _services(request: Request) -> Services:
+def services_of(request: Request) -> Services:
+    """Return the parts of the gateway that answers a request."""
     found: Services = request.app.state.services
     return found
 
 
-async def _authenticate(request: Request) -> Claims:
-    return (await _services(request)).authenticate(request)
+class UserOperation(Operation):
+    """Operation behind a user's access token; its handler gets the request, its claims and the
+    gateway's parts."""
+
+    tag = WALLET
+
+    async def respond(self, request: Request) -> Response:
+        """Answer a request."""
+        services = services_of(request)
+        claims = services.authenticate(request)
+        return self.to_response(await self.handler(request, claims, services))
 
 
-async def _check_credentials(request: Request) -> None:
-    """Check that the caller is the wallet's backend.
+class BackendOperation(Operation):
+    """Operation for the wallet's backend, which has the API key and secret; its handler gets the
+    body and the gateway's parts."""
 
-    Raises:
-        UnknownCredentials: API key and secret (HTTP Basic) are missing, or not the gateway's.
-    """
-    registry = (await _services(request)).gateway.registry
-    if not registry.credentials().match(*_parse_basic_auth(request)):
-        raise UnknownCredentials
+    tag = AUTH
+    security = ({LOGIN: []},)
 
+    async def respond(self, request: Request) -> Response:
+        """Answer a request.
 
-Parts = Annotated[Services, Depends(_services)]
-Caller = Annotated[Claims, Depends(_authenticate)]
-Backend = Depends(_check_credentials)
+        Raises:
+            UnknownCredentials: API key and secret (HTTP Basic) are missing, or not the gateway's.
+        """
+        services = services_of(request)
+        known = services.gateway.registry.credentials()
+        if not known.match(*_parse_basic_auth(request)):
+            raise UnknownCredentials
+        # CORS: a web page may send other types to another site without a preflight request.
+        if self.media_type == JSON and media_type(request) != JSON:
+            raise HTTPException(UNSUPPORTED_MEDIA_TYPE, f"the body is not {JSON}")
+        body = self._parse(await read_body(request, MAX_BODY_BYTES))
+        return self.to_response(await self.handler(body, services))
 
-router = APIRouter(route_class=HeadRoute, generate_unique_id_function=lambda route: route.name)
+    def _parse(self, data: bytes) -> BaseModel:
+        """Return a body.
 
-
-def fails_with(
-    *statuses: int, unauthorized: dict[str, Any] | None = None
-) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI responses of an endpoint for these error statuses and that of a bug.
-
-    Args:
-        unauthorized: 401; by default that of a token.
-    """
-    found: dict[int | str, dict[str, Any]] = {
-        status: _error(f"{HTTPStatus(status).phrase}. {ERROR_MEANINGS[status]}")
-        for status in (*statuses, INTERNAL_ERROR)
-    }
-    if unauthorized is None:
-        unauthorized = {"model": models.TokenRefused, "description": TOKEN_REFUSED}
-    return found | ({UNAUTHORIZED: unauthorized} if unauthorized else {})
-
-
-def _error(description: str) -> dict[str, Any]:
-    return {"model": models.Error, "description": description}
-
-
-def _from_backend(media_type: str, model: type[BaseModel], *statuses: int) -> dict[str, Any]:
-    """Return the options of an endpoint that takes the API key and a body."""
-    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
-    wrong_key = _error("Unauthorized. Another API key or secret.")
-    return {
-        "dependencies": [Backend],
-        "responses": fails_with(*_OF_BODIES, *statuses, unauthorized=wrong_key),
-        "openapi_extra": {
-            "requestBody": {"required": True, "content": {media_type: {"schema": schema}}},
-            "security": [{LOGIN: []}],
-        },
-    }
+        Raises:
+            Refused: it is none, or has a member twice.
+        """
+        assert self.body is not None
+        try:
+            document = strict_json.parse(data) if self.media_type == JSON else _parse_form(data)
+            return self.body.model_validate(document)
+        except DuplicateMember as error:
+            raise Refused(BAD_REQUEST, f"the body {error}") from None
+        except InvalidEncoding:
+            raise Refused(BAD_REQUEST, "the body is not JSON") from None
+        except ValidationError as error:
+            raise Refused(BAD_REQUEST, _explain(error)) from None
 
 
 # ---------------------------------------------------------------------- users and tokens
 
 
-@router.get(
-    "/.well-known/jwks.json",
-    tags=[AUTH],
-    summary="Public keys that verify tokens",
-    responses=fails_with(unauthorized={}),
-    openapi_extra={"security": []},
-)
-async def signing_keys(parts: Parts) -> models.SigningKeys:
+async def signing_keys(request: Request) -> models.SigningKeys:
     """A JSON Web Key Set (RFC 7517). Needs no token."""
-    await parts.token_keys.delete_expired_keys()
-    return models.SigningKeys(**parts.token_keys.jwks())
+    token_keys = services_of(request).token_keys
+    await token_keys.delete_expired_keys()
+    return models.SigningKeys(**token_keys.jwks())
 
 
-@router.post(
-    "/member/user-management/v3/signup",
-    tags=[AUTH],
-    summary="Make a user",
-    status_code=201,
-    **_from_backend(JSON, models.NewUser, CONFLICT),
-)
-async def sign_up(request: Request, parts: Parts) -> models.User:
-    """For a wallet's backend, which has the gateway's API key and secret (HTTP Basic)."""
-    # CORS: a web page may send other types to another site without a preflight request.
-    if media_type(request) != JSON:
-        raise HTTPException(UNSUPPORTED_MEDIA_TYPE, f"the body is not {JSON}")
-    body = await _read(request, models.NewUser, strict_json.parse)
+async def sign_up(body: models.NewUser, parts: Services) -> models.User:
+    """Sign a user up, for a wallet's backend, which has the API key and secret (HTTP Basic)."""
     try:
         user = await in_thread(parts.gateway.registry.sign_up, body.username)
     except UsageError as error:
@@ -212,15 +187,8 @@ async def sign_up(request: Request, parts: Parts) -> models.User:
     return models.User(**vars(user))
 
 
-@router.post(
-    "/auth/auth-service/v3/login",
-    tags=[AUTH],
-    summary="Get an access token for a user",
-    **_from_backend(FORM, models.Login),
-)
-async def login(request: Request, response: Response, parts: Parts) -> models.AccessToken:
-    """For a wallet's backend, which has the gateway's API key and secret (HTTP Basic)."""
-    body = await _read(request, models.Login, _parse_form)
+async def login(body: models.Login, parts: Services) -> models.AccessToken:
+    """Issue a token to a wallet's backend, which has the API key and secret (HTTP Basic)."""
     try:
         user = parts.gateway.registry.user_by_name(body.username)
     except UsageError as error:
@@ -231,20 +199,13 @@ async def login(request: Request, response: Response, parts: Parts) -> models.Ac
     lifetime_s = parts.token_lifetime_s
     token = parts.token_keys.issue_access(user.user_id, user.username, lifetime_s)
     await parts.token_keys.delete_expired_keys()
-    response.headers.update(NO_STORE)
     return models.AccessToken(access_token=token, token_type="Bearer", expires_in=int(lifetime_s))
 
 
 # ---------------------------------------------------------------------- registered keys
 
 
-@router.get(
-    "/wallet/v1/user",
-    tags=[WALLET],
-    summary="Who the token is for",
-    responses=fails_with(NOT_FOUND, UNAVAILABLE),
-)
-async def user(caller: Caller, parts: Parts) -> models.User:
+async def user(request: Request, caller: Claims, parts: Services) -> models.User:
     """The user as signed up."""
     found = parts.gateway.registry.user(caller.user_id)
     if found is None:
@@ -252,14 +213,8 @@ async def user(caller: Caller, parts: Parts) -> models.User:
     return models.User(**vars(found))
 
 
-@router.get(
-    "/wallet/v1/keys",
-    tags=[WALLET],
-    summary="The user's keys",
-    responses=fails_with(*_BY_BOTH_NODES),
-)
-async def keys(caller: Caller, parts: Parts) -> models.RegisteredKeys:
-    """One a curve, oldest first."""
+async def keys(request: Request, caller: Claims, parts: Services) -> models.RegisteredKeys:
+    """Keys, one a curve, oldest first."""
     found = [
         models.RegisteredKey(
             key_id=key.key_id,
@@ -273,14 +228,7 @@ async def keys(caller: Caller, parts: Parts) -> models.RegisteredKeys:
     return models.RegisteredKeys(user_id=caller.user_id, keys=found)
 
 
-@router.get(
-    "/wallet/v1/wallet",
-    tags=[WALLET],
-    summary="The user's keys with their addresses",
-    response_model_exclude_none=True,
-    responses=fails_with(*_BY_BOTH_NODES),
-)
-async def wallet(caller: Caller, parts: Parts) -> models.Wallets:
+async def wallet(request: Request, caller: Claims, parts: Services) -> models.Wallets:
     """Addresses on every chain that the key's curve is for."""
     found = [
         models.Wallet(
@@ -296,44 +244,24 @@ async def wallet(caller: Caller, parts: Parts) -> models.Wallets:
     return models.Wallets(user_id=caller.user_id, wallets=found)
 
 
-@router.get(
-    "/wallet/v1/token",
-    tags=[WALLET],
-    summary="Get a token for one key",
-    responses=fails_with(NOT_FOUND, UNAVAILABLE),
-)
-async def key_token(
-    caller: Caller,
-    response: Response,
-    parts: Parts,
-    key_id: Annotated[models.KeyId, Query(alias="id")] = "",
-) -> models.KeyToken:
-    """It says no more than the access token it is for, and holds no longer; it counts for nodes
-    alone."""
+async def key_token(request: Request, caller: Claims, parts: Services) -> models.KeyToken:
+    """The token says no more than the access token it is for, and holds no longer; it counts for
+    nodes alone."""
+    key_id = request.query_params.get("id", "")
     if not parts.gateway.registry.is_present_key(caller.user_id, key_id):
         raise no_such_key()
     # It must not outlive the access token.
     lifetime_s = min(parts.token_lifetime_s, parts.token_keys.remaining_s(caller))
     token = parts.token_keys.issue_key(caller.user_id, caller.username, key_id, lifetime_s)
-    response.headers.update(NO_STORE)
     return models.KeyToken(
         token=token, token_type="Bearer", expires_in=math.ceil(lifetime_s), key_id=key_id
     )
 
 
-@router.get(
-    "/wallet/v1/address",
-    tags=[WALLET],
-    summary="Addresses of any public key",
-    response_model_exclude_none=True,
-    responses=fails_with(BAD_REQUEST),
-)
-async def address(
-    caller: Caller,
-    curve: Annotated[models.Curve, Query()],
-    public_key: Annotated[models.PublicKey, Query()],
-) -> models.Addresses:
+async def address(request: Request, caller: Claims, parts: Services) -> models.Addresses:
     """The key need not be anybody's."""
+    curve = request.query_params.get("curve", "")
+    public_key = request.query_params.get("public_key", "")
     if curve not in CURVES:
         raise Refused(BAD_REQUEST, "Invalid curve")
     try:
@@ -345,15 +273,9 @@ async def address(
     return models.Addresses(**found)
 
 
-@router.get(
-    "/mpc/v1/nodes",
-    tags=[INTERNAL],
-    summary="Who the MPC nodes are",
-    responses=fails_with(*_BY_BOTH_NODES, unauthorized={}),
-    openapi_extra={"security": []},
-)
-async def nodes(parts: Parts) -> models.MpcNodes:
-    """Their public keys, which their identities vouch for. Needs no token."""
+async def nodes(request: Request) -> models.MpcNodes:
+    """Public keys of the MPC nodes, which their identities vouch for. Needs no token."""
+    gateway = services_of(request).gateway
     return models.MpcNodes(
         {
             ROLES[party]: models.MpcNode(
@@ -363,9 +285,9 @@ async def nodes(parts: Parts) -> models.MpcNodes:
                 signature=hello.signature.hex(),
                 boot=hello.boot.hex(),
                 seal_number=hello.seal_number,
-                answers=parts.gateway.links[party].is_answering,
+                answers=gateway.links[party].is_answering,
             )
-            for party, hello in (await parts.gateway.hellos()).items()
+            for party, hello in (await gateway.hellos()).items()
         }
     )
 
@@ -373,27 +295,9 @@ async def nodes(parts: Parts) -> models.MpcNodes:
 # ---------------------------------------------------------------------- requests
 
 
-async def _read(request: Request, model: type[M], parse: Callable[[bytes], object]) -> M:
-    """Read a request's body as a model.
-
-    Raises:
-        RequestValidationError: it is none.
-        Refused: it is too long, or has a member twice.
-    """
-    body = await read_body(request, MAX_BODY_BYTES)
-    try:
-        return model.model_validate(parse(body))
-    except DuplicateMember as error:
-        raise Refused(BAD_REQUEST, f"the body {error}") from None
-    except InvalidEncoding:
-        raise Refused(BAD_REQUEST, "the body is not JSON") from None
-    except ValidationError as error:
-        raise RequestValidationError(error.errors(include_url=False)) from None
-
-
-def explain(error: RequestValidationError) -> str:
-    """Return the first fault in a request, without the value."""
-    fault = error.errors()[0]
+def _explain(error: ValidationError) -> str:
+    """Return the first fault in a body, without the value."""
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(map(str, fault["loc"])) or "the body"
     if fault["type"] == "extra_forbidden":
         return f"{escape_unprintable(place[:MAX_SHOWN])}: unknown field"
@@ -426,3 +330,88 @@ def _parse_basic_auth(request: Request) -> tuple[str, str]:
     except ValueError:  # of base64, or of UTF-8
         return "", ""
     return name, secret
+
+
+# ---------------------------------------------------------------------- operations
+
+
+def fails_with(
+    *statuses: int, unauthorized: dict[str, Any] | None = None
+) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI responses of an endpoint for these error statuses and that of a bug.
+
+    Args:
+        unauthorized: 401; by default that of a token.
+    """
+    found: dict[int | str, dict[str, Any]] = {
+        status: _error(f"{HTTPStatus(status).phrase}. {ERROR_MEANINGS[status]}")
+        for status in (*statuses, INTERNAL_ERROR)
+    }
+    if unauthorized is None:
+        unauthorized = {"model": models.TokenRefused, "description": TOKEN_REFUSED}
+    return found | ({UNAUTHORIZED: unauthorized} if unauthorized else {})
+
+
+def _error(description: str) -> dict[str, Any]:
+    return {"model": models.Error, "description": description}
+
+
+WRONG_KEY: Final = _error("Unauthorized. Another API key or secret.")
+KEY_ID: Final = Parameter("query", "id", models.KeyId, "key_id", required=True)
+CURVE: Final = Parameter("query", "curve", models.Curve, "curve", required=True)
+PUBLIC_KEY: Final = Parameter("query", "public_key", models.PublicKey, "public_key", required=True)
+
+OPERATIONS: Final = (
+    Operation(
+        *("GET", "/.well-known/jwks.json", signing_keys, models.SigningKeys),
+        "Public keys that verify tokens",
+        tag=AUTH,
+        security=(),
+        failures=fails_with(unauthorized={}),
+    ),
+    BackendOperation(
+        *("POST", "/member/user-management/v3/signup", sign_up, models.User, "Make a user"),
+        body=models.NewUser,
+        failures=fails_with(CONFLICT, *_OF_BODIES, unauthorized=WRONG_KEY),
+        status=201,
+    ),
+    BackendOperation(
+        *("POST", "/auth/auth-service/v3/login", login, models.AccessToken),
+        "Get an access token for a user",
+        body=models.Login,
+        media_type=FORM,
+        failures=fails_with(*_OF_BODIES, unauthorized=WRONG_KEY),
+        headers=NO_STORE,
+    ),
+    UserOperation(
+        *("GET", "/wallet/v1/user", user, models.User, "Who the token is for"),
+        failures=fails_with(NOT_FOUND, UNAVAILABLE),
+    ),
+    UserOperation(
+        *("GET", "/wallet/v1/keys", keys, models.RegisteredKeys, "The user's keys"),
+        failures=fails_with(*_BY_BOTH_NODES),
+    ),
+    UserOperation(
+        *("GET", "/wallet/v1/wallet", wallet, models.Wallets),
+        "The user's keys with their addresses",
+        failures=fails_with(*_BY_BOTH_NODES),
+    ),
+    UserOperation(
+        *("GET", "/wallet/v1/token", key_token, models.KeyToken, "Get a token for one key"),
+        parameters=(KEY_ID,),
+        failures=fails_with(NOT_FOUND, UNAVAILABLE),
+        headers=NO_STORE,
+    ),
+    UserOperation(
+        *("GET", "/wallet/v1/address", address, models.Addresses, "Addresses of any public key"),
+        parameters=(CURVE, PUBLIC_KEY),
+        failures=fails_with(BAD_REQUEST),
+    ),
+    Operation(
+        *("GET", "/mpc/v1/nodes", nodes, models.MpcNodes, "Who the MPC nodes are"),
+        tag=INTERNAL,
+        security=(),
+        failures=fails_with(*_BY_BOTH_NODES, unauthorized={}),
+    ),
+)
+"""All operations, in the document's order."""

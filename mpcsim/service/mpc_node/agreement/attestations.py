@@ -31,7 +31,6 @@ from mpcsim.service.rpc.statements import (
     SKEW_S,
     SignedAttestation,
     SuspensionAttestation,
-    is_signed_by,
 )
 
 
@@ -84,13 +83,10 @@ class Attestations:
         Raises:
             Refused: it is not the other node's, or from the future.
         """
-        statement, other = said.statement, self._peer.party
-        if statement.party != other or not is_signed_by(
-            self._peer.identity(), statement, said.signature
-        ):
-            raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
+        statement, other = said.statement, ROLES[self._peer.party]
+        self._peer.check_statement(statement, said.signature)
         if self._is_from_future(statement):
-            raise Refused(BAD_REQUEST, f"the {ROLES[other]}'s statement is from the future")
+            raise Refused(BAD_REQUEST, f"the {other}'s statement is from the future")
         suspended = {epoch.hex() for epoch in statement.suspended}
         if new := suspended - self._suspended_at_peer:
             self._store.mark_suspended_at_peer(new)

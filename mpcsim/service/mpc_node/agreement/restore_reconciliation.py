@@ -84,7 +84,7 @@ from typing import Final
 
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.errors import BAD_REQUEST, Refused, stale_boot, store_not_merged
+from mpcsim.service.errors import stale_boot, store_not_merged
 from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
@@ -101,7 +101,6 @@ from mpcsim.service.rpc.statements import (
     ReconciliationStatement,
     RecordError,
     SignedReconciliationStatement,
-    is_signed_by,
 )
 
 REASONS: Final = {
@@ -171,9 +170,8 @@ class RestoreReconciliation:
             Refused: it is not the other node's, or was made for another boot.
             Unmerged: something is left open, and the key is not served.
         """
-        said, other = signed.statement, self._peer.party
-        if said.party != other or not is_signed_by(self._peer.identity(), said, signed.signature):
-            raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
+        said = signed.statement
+        self._peer.check_statement(said, signed.signature)
         if said.nonce != boot:
             raise stale_boot(self._me)
         statement = NodeStatement(
@@ -187,7 +185,7 @@ class RestoreReconciliation:
         )
         left = self._store.merge(statement, self._without_multiplication)
         if left is not None:
-            raise store_not_merged(self._me, REASONS[left].format(ROLES[other]))
+            raise store_not_merged(self._me, REASONS[left].format(ROLES[self._peer.party]))
 
     def _peers_active_share(self, said: ReconciliationStatement) -> ActiveShare | None:
         """Return the other node's active share, if this node's vote for it is shown, too."""

@@ -135,9 +135,10 @@ class Fit:
         if self.series.rtt_ms:
             times = np.sort(self.series.rtt_ms)
             rows.append(("measured", "", "", "", *_format_statistics(moments.mean_ms, times)))
-            ends = [interval_of(times, percent, 0.95) for percent in PERCENTS]
-            intervals = (interval_text(low or -math.inf, high, ".3g") for low, high in ends)
-            rows.append(("95 % interval", "", "", "", "", *intervals))
+            if not self.memory:  # it would be too narrow: successive times depend on each other
+                ends = [interval_of(times, percent, 0.95) for percent in PERCENTS]
+                intervals = (interval_text(low or -math.inf, high, ".3g") for low, high in ends)
+                rows.append(("95 % interval", "", "", "", "", *intervals))
         else:
             rows.append(("measured", "", "", "", _format_ms(moments.mean_ms), "", "", ""))
         for each in self.candidates:

@@ -10,6 +10,7 @@ import pytest
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.measured.fit import fit
+from mpcsim.sim.network.measured.programs.windows_ping import _reply
 from mpcsim.sim.network.measured.reading import Reading, read
 from tests.vectors.network import make
 
@@ -382,6 +383,19 @@ def test_one_of_several_hosts_is_chosen(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["network", "fit", str(FOLDER / "target_column.csv"), *options]) == 0
     assert "client - fra: 20 round trips" in (said := capsys.readouterr().out)
     assert "sin" not in said
+
+
+@pytest.mark.parametrize(
+    ("line", "is_reply"),
+    [
+        ("Reply from 10.0.0.1: bytes=32 time=5ms TTL=54", True),
+        ("Reply from 10.0.0.1: time<1ms", True),
+        ("Reply from 10.0.0.1: time=5ms", False),
+        ("Reply from fe80::1: time=5ms", True),
+    ],
+)
+def test_windows_tells_the_ttl_of_version_4_alone(line: str, is_reply: bool) -> None:
+    assert (_reply(line) is not None) == is_reply
 
 
 def test_windows_text_in_its_own_code_page(tmp_path: Path) -> None:

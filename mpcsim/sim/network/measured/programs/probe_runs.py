@@ -290,7 +290,7 @@ def _lost_probes(part: Run) -> list[int]:
     }
     holes = set(range(min(numbers), max(numbers) + 1)) - set(numbers) if numbers else set()
     unnumbered = [each.line for each in part.replies if each.ms is None and each.seq is None]
-    return [silent.get(seq, 0) for seq in sorted(holes | silent.keys())] + unnumbered
+    return [silent.get(seq, 0) for seq in holes | silent.keys()] + unnumbered
 
 
 def _describe_losses(lost: Sequence[int]) -> str:
