@@ -405,7 +405,7 @@ def options_of(command: str) -> set[str]:
         chosen = found.get_command(click.Context(found), word)
         assert chosen is not None
         found = chosen
-    return {str(parameter.name) for parameter in found.params}
+    return {str(parameter.name) for parameter in found.params} - {"reference"}
 
 
 def arguments(of: Callable[..., Any]) -> list[str]:
