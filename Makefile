@@ -68,7 +68,7 @@ CONTRACTS := mpcsim/service/smart_account/npm/package-lock.json
 $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(CONTRACTS)
 	@echo "[3/4] the project, and the Ethereum contracts with npm (10 s)"
 	@$(call packages,--no-deps --no-build-isolation -e .)
-	@$(BIN)/python -m pip check
+	@$(BIN)/python -m pip check >$(VENV)/check || { cat $(VENV)/check >&2; exit 1; }
 	@$(BIN)/python -m mpcsim.service.smart_account.install || { \
 	    echo "      so with Node.js from requirements.lock (another 0.2 GB)"; \
 	    sed -n '$(NODEJS)p' requirements.lock > $(VENV)/nodejs; \

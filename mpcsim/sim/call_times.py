@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.sim.rich_display import (
-    FEW,
-    FEW_NOTE,
     PERCENTS,
     Table,
     beside,
     counted,
     document,
+    few_notes,
     interval_text,
     milliseconds,
     page,
@@ -113,8 +112,7 @@ class CallTimes:
             f"scope {self.scope}, {self.clock} clock",
             "intervals by order statistics, of independent times",
         ]
-        if FEW in self.table().text():
-            notes.append(FEW_NOTE)
+        notes += few_notes(self.table())
         if self.failed:
             further = counted(self.failed, "further call")
             share = self.failed / (self.failed + len(self.times_ms))

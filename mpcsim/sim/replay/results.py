@@ -18,12 +18,11 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.kernels.arrays import Floats
 from mpcsim.sim.rich_display import (
-    FEW,
-    FEW_NOTE,
     PERCENTS,
     Table,
     beside,
     document,
+    few_notes,
     milliseconds,
     page,
     percentile_table,
@@ -294,8 +293,7 @@ class CompletionTimes(ABC):
         if self.failed < self.samples:
             mean, deviation = milliseconds(self.mean_ms), milliseconds(self.std_ms)
             notes.append(f"mean {mean} ms, standard deviation {deviation} ms")
-        few = FEW in "".join(table.text() for table in self._tables())
-        return [*notes, *self.notes(), *[FEW_NOTE] * few]
+        return [*notes, *self.notes(), *few_notes(*self._tables())]
 
     def _tables(self) -> list[Table]:
         if self.failed == self.samples:

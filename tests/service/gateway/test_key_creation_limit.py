@@ -232,7 +232,7 @@ async def test_who_hangs_up_leaves_the_line_and_nothing_begins(gateway, client):
     await bob.generate("ed25519")
 
 
-@pytest.mark.options(making_limit=1, making_s=0.3)
+@pytest.mark.options(making_limit=1, making_s=1.0)
 async def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires(gateway, client):
     late = await client.begin_generate("ed25519")
     bob = Client.of(gateway, "bob")

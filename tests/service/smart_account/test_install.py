@@ -90,11 +90,11 @@ def test_the_machines_npm_comes_first(tmp_path, monkeypatch, machines, package, 
     """Each is not there, or ends with a status."""
     tried = []
 
-    def run(command, *, cwd):
+    def run(command, *, cwd, stdout):
         tried.append("machine")
         return subprocess.CompletedProcess(command, machines)
 
-    def npm(arguments, *, cwd):
+    def npm(arguments, *, cwd, stdout):
         tried.append("package")
         return package
 
