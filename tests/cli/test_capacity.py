@@ -14,6 +14,7 @@ from mpcsim.capacity.plan import Plan
 from mpcsim.capacity.results.run import Overloaded
 from mpcsim.cli import main
 from mpcsim.cli.measure import capacity
+from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
 from mpcsim.sim.experiments.sweep import PointFailed
 from mpcsim.version import __version__
@@ -183,10 +184,13 @@ def test_the_bar_is_one_and_stands_where_the_run_is(monkeypatch) -> None:
     bars = []
 
     class Bar:
-        n, is_closed = 0.0, False
+        n, text, is_closed = 0.0, "", False
 
         def __init__(self, **_: object) -> None:
             bars.append(self)
+
+        def set_description_str(self, text: str, refresh: bool) -> None:
+            self.text = text
 
         def update(self, by: float) -> None:
             self.n += by
@@ -195,10 +199,11 @@ def test_the_bar_is_one_and_stands_where_the_run_is(monkeypatch) -> None:
             self.is_closed = True
 
     monkeypatch.setattr("tqdm.tqdm", Bar)
-    with capacity._bar() as progress:
-        for part in (0.25, 0.5, 1.0):
-            progress(part)
-            assert [bar.n for bar in bars] == [part]
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with ProgressBar("run") as shown:
+        for part, what in ((0.25, "run"), (0.5, "curve"), (1.0, "run")):
+            shown.update(part, "" if what == "run" else what)
+            assert [(bar.n, bar.text) for bar in bars] == [(part, what)]
     assert bars[0].is_closed
 
 
