@@ -191,7 +191,8 @@ def test_a_busy_service_on_one_machine() -> None:
 
 def test_retries_that_meet_their_own_keys() -> None:
     client = Client(timeout_s=0.045, attempts=3, pause_s=0.02, factor=2.0, jitter=0.5)
-    rows = check_same_rows(Case(client=client, users=4, per_s=25.0, factor=2.5))
+    case = Case(client=client, users=4, per_s=25.0, factor=2.5)
+    rows = check_same_rows(case, close_ms=BYTES_MS)
     assert {kernel.DONE, kernel.REFUSED, kernel.TIMED_OUT} <= set(rows[:, kernel.OUTCOME])
 
 

@@ -105,11 +105,13 @@ class InterceptingProxy:
     after: Callable[[Call], Any] = field(default=lambda call: None)
     calls: list[Call] = field(default_factory=list)
     """All requests with their answers, in order."""
+    _application: Any = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.honest(scope, receive, send)
             return
+        self._application = scope.get("app")
         call = await _read(scope, receive)
         self.calls.append(call)
         await _await_if_coroutine(self.before(call))
@@ -120,7 +122,11 @@ class InterceptingProxy:
 
     async def forward(self, call: Call) -> None:
         """Forward a call to the application that answers it."""
-        await forward_to(call.app or self.honest, call)
+        await forward_to(call.app or self._within_application, call)
+
+    async def _within_application(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call the honest one; inside an application of Starlette it knows which one that is."""
+        await self.honest(scope | {"app": self._application}, receive, send)
 
     def calls_of(self, verb: str) -> list[Call]:
         """Return the calls of one MPC verb."""

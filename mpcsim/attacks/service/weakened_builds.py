@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -48,10 +49,25 @@ def confirms(store: SecretStore, secret: bytes) -> bool:
     return True
 
 
-def _api(service: LocalService) -> Any:
-    """Return the gateway's endpoints."""
-    routes = service.gateway.app.routes
-    return next(r.endpoint.__self__ for r in routes if r.path == "/mpc/v1/{verb}")  # type: ignore[attr-defined]
+def _with_verifier(service: LocalService, change: Callable[[Any], Any]) -> None:
+    """Have all endpoints of the gateway verify tokens by what ``change`` makes of their verifier."""
+    app = service.gateway.app
+    routes: Sequence[Any] = app.routes
+    verbs = next(route.endpoint.__self__ for route in routes if route.path == "/mpc/v1/{verb}")
+    verifier = verbs._verifier = change(verbs._verifier)
+    services = app.state.services
+    app.state.services = replace(services, token_keys=_Keys(services.token_keys, verifier))
+
+
+class _Keys:
+    """Signing keys of tokens, with another verifier."""
+
+    def __init__(self, honest: Any, verifier: Any) -> None:
+        self._honest = honest
+        self.verify = verifier.verify
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._honest, name)
 
 
 def _wallet(service: LocalService) -> Any:
@@ -81,14 +97,15 @@ class _AnyToken:
 @part("a node and a gateway that ask for no token")
 def accept_no_token(service: LocalService) -> None:
     anybody = _AnyToken(service)
-    _api(service)._verifier = anybody
+    _with_verifier(service, lambda honest: anybody)
     service.app.state.authenticator = anybody
 
 
 @part("tokens that never expire")
 def never_expire_tokens(service: LocalService) -> None:
     jwks = service.gateway.issuer.jwks()
-    _api(service)._verifier = TokenVerifier(jwks, "gateway", lambda: VIRTUAL_START)
+    patient = TokenVerifier(jwks, "gateway", lambda: VIRTUAL_START)
+    _with_verifier(service, lambda honest: patient)
     service.app.state.authenticator = Authenticator(
         service.app.state.authenticator._gateway, now=lambda: VIRTUAL_START
     )
@@ -108,8 +125,7 @@ class _KeyTokensAreAccess:
 
 @part("a gateway that takes key tokens for access tokens")
 def accept_key_tokens(service: LocalService) -> None:
-    api = _api(service)
-    api._verifier = _KeyTokensAreAccess(api._verifier)
+    _with_verifier(service, _KeyTokensAreAccess)
 
 
 # ------------------------------------------------------------------ the vault
