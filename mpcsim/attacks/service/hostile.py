@@ -126,7 +126,7 @@ class InterceptingProxy:
 
     async def _within_application(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the honest one; inside an application of Starlette it knows which one that is."""
-        await self.honest(scope | {"app": self._application}, receive, send)
+        await self.honest({**scope, "app": self._application}, receive, send)
 
     def calls_of(self, verb: str) -> list[Call]:
         """Return the calls of one MPC verb."""
