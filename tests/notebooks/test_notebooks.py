@@ -9,7 +9,8 @@ import pytest
 
 from tests.helpers.notebooks import execute, notebooks, texts
 
-NOTEBOOKS = notebooks()
+NOTEBOOKS = notebooks()[::-1]
+"""Last one first: the longest are near the end, and no core waits for them then."""
 MOST_BYTES = 1_000_000
 """Of a notebook: heavier ones are not shown by code hosts."""
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
