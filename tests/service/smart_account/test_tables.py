@@ -123,13 +123,15 @@ def test_the_steps_so_far_and_all(embedded, owner):
     assert "execute calldata query: POST /calldata/execute" not in said
     embedded.client.run(flow, owner.sign)
     said = checked(figures.steps_diagram(flow))
+    assert "A user operation: requests, answers and the owner's signature, in order" in said
     assert [text for text in said if text.isdigit()] == [str(step.number) for step in flow.steps]
     assert {"execute calldata query: POST /calldata/execute", "receipt: included"} <= set(said)
 
 
 def test_the_digest_byte_by_byte(embedded, owner):
     flow = embedded.until_send(owner, to=RECIPIENT, sponsored=True)
-    said = written(figures.digest_anatomy(flow))
+    said = checked(figures.digest_anatomy(flow))
+    assert "From the user operation to the hash that is signed, byte by byte" in said
     parts = packed_words(flow.operation) + bound_words(
         flow.inner_hash, flow.entry_point, flow.chain_id
     )
@@ -148,6 +150,7 @@ def test_the_gas(embedded, owner):
     }
     figure = figures.gas_chart(flows)
     said = checked(figure)
+    assert "Gas of user operations: limits (upper bar) and charge (lower bar)" in said
     assert "gas (thousands)" in said
     widths = [bar.get_width() for bar in figure.axes[0].patches]
     for flow, payer in zip(flows.values(), ("paymaster", "account"), strict=True):

@@ -34,18 +34,22 @@ from mpcsim.sim.figures import (
     new_chart,
     tint,
 )
+from mpcsim.sim.figures.parts.canvas import add_heading
 from mpcsim.sim.figures.parts.style import Fill
 
 _SMALL, _TEXT, _HEAD = 7.0, 8.5, 10.0
+_TITLE: Final = 0.35
+"""Height of a title, in inches."""
 _SHADE: Final = {Kind.ADDRESS: 0.7, Kind.NUMBER: 0.42, Kind.HASH: 0.18}
 
 
-def _chart(width: float, height: float) -> tuple[Chart, Axes]:
-    """A figure with axes all over it, in inches from the top left."""
-    figure = new_chart(width, height)
+def _chart(width: float, height: float, title: str) -> tuple[Chart, Axes]:
+    """Return a figure with a title, and axes over all of it, in inches from below the title."""
+    figure = new_chart(width, height + _TITLE)
+    add_heading(figure, title)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, width)
-    axes.set_ylim(height, 0)
+    axes.set_ylim(height, -_TITLE)
     axes.axis("off")
     return figure, axes
 
@@ -58,7 +62,8 @@ _OWNER, _CALLER, _SERVICE = 0.95, 4.3, 8.6
 def steps_diagram(flow: Flow) -> Chart:
     """Return a diagram of the requests and answers so far, one arrow each."""
     row = 0.62
-    figure, axes = _chart(9.9, 0.95 + row * len(flow.steps))
+    title = "A user operation: requests, answers and the owner's signature, in order"
+    figure, axes = _chart(9.9, 0.95 + row * len(flow.steps), title)
     bottom = 0.9 + row * len(flow.steps)
     for x, name, below in (
         (_OWNER, "owner's key shares", "any two of three"),
@@ -151,7 +156,8 @@ def digest_anatomy(flow: Flow) -> Chart:
         ),
     ]
     rows = sum(len(words) for _, words in stages)
-    figure, axes = _chart(_LEFT + 32 * _CELL + 2.1, rows * _ROW + len(stages) * 0.42 + 0.4)
+    size = _LEFT + 32 * _CELL + 2.1, rows * _ROW + len(stages) * 0.42 + 0.4
+    figure, axes = _chart(*size, "From the user operation to the hash that is signed, byte by byte")
     y = 0.1
     for number, (title, words) in enumerate(stages):
         if number:
@@ -210,15 +216,17 @@ _GAS_PARTS: Final = {
 
 
 def gas_chart(flows: Mapping[str, Flow]) -> Chart:
-    """Gas limits (above) and gas charged (below) of operations in blocks, by name.
+    """Return a chart of the gas limits (above) and the gas charged (below) of operations, by name.
 
     Raises:
-        UsageError: one is in no block yet.
+        UsageError: an operation is in no block yet.
     """
     width, height = 9.5, 0.8 * len(flows)
-    figure = new_chart(width, height + 1.05)
-    left, bottom = 2.2 / width, 0.55 / (height + 1.05)
-    axes = figure.add_axes((left, bottom, 5.0 / width, height / (height + 1.05)))
+    whole = height + 1.05 + _TITLE
+    figure = new_chart(width, whole)
+    add_heading(figure, "Gas of user operations: limits (upper bar) and charge (lower bar)")
+    left, bottom = 2.2 / width, 0.55 / whole
+    axes = figure.add_axes((left, bottom, 5.0 / width, height / whole))
     for row, flow in enumerate(flows.values()):
         _gas_bars(axes, row, flow)
     axes.set_ylim(len(flows) - 0.5, -0.5)
@@ -232,7 +240,14 @@ def gas_chart(flows: Mapping[str, Flow]) -> Chart:
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     keys = [Patch(**fill.patch(), label=name) for name, fill in _GAS_PARTS.items()]
-    figure.legend(handles=keys, loc="upper center", ncols=4, fontsize=_TEXT, frameon=False)
+    figure.legend(
+        handles=keys,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 1 - _TITLE / whole),
+        ncols=4,
+        fontsize=_TEXT,
+        frameon=False,
+    )
     return figure
 
 
