@@ -127,7 +127,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, Entry]]] = {
 }
 FIRST: Final = (
     ("mpcsim sim seoul", "a key and a signature between Seoul, gateway and institution"),
-    ("mpcsim compare seoul virginia", "the same signature from two regions, with intervals"),
+    ("mpcsim compare seoul seoul,access=lte", "a signature over two networks, with intervals"),
     ("mpcsim serve --lab", "the whole service, and JupyterLab on the notebooks"),
 )
 """Commands to try first."""

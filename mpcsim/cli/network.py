@@ -40,6 +40,8 @@ def scenario(text: str) -> Scenario:
             be read.
     """
     if not text.endswith(SUFFIX):
+        if {".", "/"} & set(text.partition(",")[0]):
+            raise UsageError(f"{text} is neither a file that ends in {SUFFIX} nor a preset")
         return Scenario(_preset(text))
     try:
         return Scenario.load(text)
@@ -84,13 +86,15 @@ def _preset(text: str) -> Network:
     for setting in settings:
         name, equals, value = setting.partition("=")
         if name not in SETTINGS:
-            raise UsageError(f"--network: {unknown('setting', name, SETTINGS)}")
+            raise UsageError(f"{text}: {unknown('setting', name, SETTINGS)}")
         if not equals:
-            raise UsageError(f"--network: {name} has no value: {name}=...")
+            raise UsageError(f"{text}: {name} has no value: {name}=...")
         try:
             chosen[name] = float(value) if name == "loss" else value
         except ValueError:
-            raise UsageError(f"--network: loss is {value!r}, not a number") from None
+            raise UsageError(
+                f"{text}: loss is {value!r}, not a number: loss=0.01 loses one packet in a hundred"
+            ) from None
     return Network.preset(region, **chosen)
 
 

@@ -26,6 +26,17 @@ def check_ending(option: str, path: str | Path | None, endings: Sequence[str]) -
         raise UsageError(f"{option}: {path} does not end in {' or '.join(endings)}")
 
 
+def check_picture(path: str | Path | None) -> None:
+    """Check the name and the folder of ``--figure``, before anything is computed.
+
+    Raises:
+        UsageError: the ending is that of no picture, or there is no such folder.
+    """
+    check_ending("--figure", path, PICTURES)
+    if path is not None and not Path(path).parent.is_dir():
+        raise UsageError(f"--figure: {path}: No such file or directory: {Path(path).parent}")
+
+
 def save_figure(figure: Any, path: str | Path, about: str = "") -> None:
     """Write a picture; its metadata name the package's version.
 

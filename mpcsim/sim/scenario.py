@@ -30,6 +30,12 @@ five signers are
     parties = 5
     latency = 20.0
 
+Tasks are ``generate``, ``sign``, ``presign``, ``sign presigned`` and ``recover``. Without
+``signers`` the first holders sign: of a wallet, the caller and the operator. A signature with a
+presignature, to compare with an ordinary one, is
+
+    run = ["generate", "presign", "sign presigned"]
+
 Keys are the fields of ``Scenario``, of the tasks (``mpcsim.sim.tasks``), faults and ``Policy``;
 omitted keys have their defaults. ``compute`` is ``free``, ``measured``, or a table:
 ``[compute.frost]`` with milliseconds by round. A ``message`` is text, or bytes in hexadecimal:

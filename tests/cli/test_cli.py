@@ -100,11 +100,13 @@ def test_bad_arguments_are_refused_before_anything_runs(arguments, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seoul,acces=lte", "--network: unknown setting 'acces'; did you mean access"),
+        ("seoul,acces=lte", "seoul,acces=lte: unknown setting 'acces'; did you mean access"),
         ("seoul,Instituton=tokyo", "'Instituton'; did you mean institution"),
         ("seoul,speed=9", r"unknown setting 'speed' \(known: operator, institution, gateway"),
-        ("seoul,access", "--network: access has no value: access="),
+        ("seoul,access", "seoul,access: access has no value: access="),
+        ("seoul,loss=1%", "seoul,loss=1%: loss is '1%', not a number: loss=0.01 loses one"),
         ("seoul,access=lt", "unknown access network 'lt'; did you mean lte"),
+        ("wallet.tml", "wallet.tml is neither a file that ends in .toml nor a preset"),
         ("seoul,gateway=tokio", "unknown region 'tokio'; did you mean tokyo"),
     ],
 )

@@ -112,12 +112,15 @@ def test_scenarios_beside_each_other(scenario: str, tmp_path: Path, capsys) -> N
     first, second = json.loads(capsys.readouterr().out)
     assert first["name"] == scenario
     assert set(second["difference_ms"].values()) == {0.0, None}
+    assert main(["compare", scenario, trace, "--samples=500"]) == 0
+    assert f"  {trace}: exactly the times of the first: " in capsys.readouterr().out
     picture = tmp_path / "tails.png"
     other = str(tmp_path / "farther.toml")
     Path(other).write_text(THREE_OF_FIVE.replace("20", "40"))
     assert main(["compare", scenario, other, "--samples=500", f"--figure={picture}"]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"shortest median: {scenario}, p50 ")
+    assert "exactly the times" not in said
     assert said.splitlines()[-1].split(other)[1].split()[0].startswith("+8")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert b"mpcsim compare --samples=500" in picture.read_bytes()
@@ -137,6 +140,7 @@ def test_rows_as_a_table(scenario: str, tmp_path: Path) -> None:
     ("options", "said"),
     [
         (["compare", "seoul", "--figure=x.bmp"], "x.bmp does not end in .png or .svg or .pdf"),
+        (["compare", "seoul", "--figure=/no/such/x.pdf"], "/no/such/x.pdf: No such file"),
         (["compare", "seoul", "--table=x.xls"], "x.xls does not end in .csv"),
         (["network", "fit", "f", "--figure=x"], "x does not end in .png or .svg or .pdf"),
         (["sim", "seoul,institution=120"], "unknown region '120'"),
@@ -204,4 +208,4 @@ def test_what_a_replay_cannot_have_is_not_compared(tmp_path: Path, capsys, text)
     path = tmp_path / "once.toml"
     path.write_text(text)
     assert main(["compare", str(path)]) == 2
-    assert "faults and policy are of single runs" in capsys.readouterr().err
+    assert "a replay has no faults and no policy: take them out" in capsys.readouterr().err

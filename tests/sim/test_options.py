@@ -323,7 +323,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
         {
             "scenario": ELSEWHERE,
             "samples": "50",
-            "approximate": (None, Refused("--approximate: of a replay")),
+            "approximate": (None, Refused("--approximate changes a replay")),
             "traces": "traces",
             "json": None,
         },

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from mpcsim.cli.command import Command, Options, argument, flag, option
 from mpcsim.cli.network import SUFFIX, format_losses, losses, scenario
-from mpcsim.cli.outputs import PICTURES, TABLES, check_ending, save_figure, save_rows
+from mpcsim.cli.outputs import TABLES, check_ending, check_picture, save_figure, save_rows
 from mpcsim.cli.reference import SCENARIO, reference_option
 from mpcsim.cli.simulate.trace import load
 from mpcsim.errors import UsageError, unknown
@@ -35,11 +35,18 @@ TRACE: Final = ".jsonl"
 """Suffix of trace files."""
 SCHEMES: Final = {"ot/80": 1, "ot/80/2": 2, "ot/80/4": 4}
 """Multiplication schemes of the service, and its setting ``ot_extension_k`` for each."""
+IDENTICAL: Final = (
+    "exactly the times of the first: what differs does not affect the last task "
+    "(--help says who signs)"
+)
 SAMPLES: Final = 10_000
 MOST_KEPT: Final = 10_000_000
 """Limit of samples with exact percentiles; they take 8 bytes each."""
 
 EPILOG: Final = """\
+A signature is the caller's and the operator's, unless the scenario names other signers: where the
+institution is changes nothing then. With --call it does: both MPC nodes open the caller's share.
+
 Columns: n is the number of times; p50, p95, p99, p99.9 are percentiles, each with the 95 %
 confidence interval of the true one, by order statistics. "above" and "below": too few times for one
 end. "*": fewer than 10 times lie beyond. The second table has the differences to the first scenario
@@ -96,7 +103,7 @@ def replay_options(samples: int) -> list[click.Parameter]:
 
 def run(options: Options) -> int:
     """Replay each scenario and print the table."""
-    check_ending("--figure", options.figure, PICTURES)
+    check_picture(options.figure)
     check_ending("--table", options.table, TABLES)
     scenarios = {name: _scenario(name) for name in options.scenarios}
     found = compare({name: _replay(name, what, options) for name, what in scenarios.items()})
@@ -109,6 +116,7 @@ def run(options: Options) -> int:
     else:
         lost = {name: format_losses(what.network) for name, what in scenarios.items()}
         said = [f"  {name}: {text}" for name, text in lost.items() if text]
+        said += [f"  {name}: {IDENTICAL}" for name in _identical(rows)]
         sys.stdout.write("\n".join([str(found), *[""][: len(said)], *said]) + "\n")
     if options.table:
         save_rows(rows, options.table)
@@ -118,6 +126,16 @@ def run(options: Options) -> int:
         about = f"mpcsim compare{call} --samples={options.samples}; {seeds}"
         save_figure(compare(_labelled(found.runs, scenarios)).plot(), options.figure, about)
     return 0
+
+
+def _identical(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the scenarios with the mean and the percentiles of the first."""
+    differences = {row["name"]: row["difference_ms"] for row in rows[1:]}
+    return [
+        name
+        for name, found in differences.items()
+        if found["mean"] == 0 and not any(found.values())
+    ]
 
 
 def _labelled(runs: Mapping[str, T], scenarios: Mapping[str, Scenario]) -> dict[str, T]:
@@ -136,7 +154,7 @@ def _labelled(runs: Mapping[str, T], scenarios: Mapping[str, Scenario]) -> dict[
 def _replay(name: str, what: Scenario, options: Options) -> CompletionTimes:
     if what.faults or what.policy != Policy():
         raise UsageError(
-            f"{name}: faults and policy are of single runs, not of a replay: mpcsim sim runs them"
+            f"{name}: a replay has no faults and no policy: take them out, or run mpcsim sim {name}"
         )
     if options.call:
         try:

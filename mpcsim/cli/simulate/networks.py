@@ -13,7 +13,7 @@ import click
 
 from mpcsim.cli.command import Command, Options, argument, flag, group, option, repeatable
 from mpcsim.cli.network import SUFFIX, scenario
-from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
+from mpcsim.cli.outputs import check_picture, save_figure
 from mpcsim.cli.reference import MEASUREMENTS, NETWORK, reference_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
@@ -185,7 +185,7 @@ def _check_outputs(options: Options) -> None:
     """Check the outputs before anything is fitted."""
     if options.output is not None and not options.output.endswith(SUFFIX):
         raise UsageError(f"--output: {options.output} does not end in {SUFFIX}")
-    check_ending("--figure", options.figure, PICTURES)
+    check_picture(options.figure)
     if len(options.site) not in (0, 2):
         raise UsageError("--site: a pair has two of them: --site=client --site=gateway")
     if options.mbit is not None and not 0 < options.mbit < float("inf"):

@@ -46,6 +46,9 @@ A scenario file says what is run, over which network, and what goes wrong there:
 --reference says what else may be in it: faults, links one by one, any number of parties. A network
 file is a scenario, too, and so is a preset as --network of mpcsim serve has it.
 
+A signature is the caller's and the operator's, unless the task says otherwise:
+{ task = "sign", signers = [1, 3] } is the caller's and the institution's.
+
 Columns of the tasks: verdict; sessions that were run (attempts); the time until the last one ended
 (after ms); length of the longest chain of messages (sequential delays); all messages, and the size
 of their envelopes without the transport's overhead (sent).
@@ -73,7 +76,7 @@ def command() -> Command:
 def run(options: Options) -> int:
     """Run the scenario; return 1 unless everything completed and is valid."""
     if options.approximate and not options.samples:
-        raise UsageError("--approximate: of a replay, and none is asked for: --samples=N")
+        raise UsageError("--approximate changes a replay, and there is none: add --samples=N")
     what = scenario(options.scenario)
     results = run_scenario(what)
     replays = [
