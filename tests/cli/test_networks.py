@@ -96,7 +96,7 @@ def test_pairs_and_roles(tmp_path: Path, capsys) -> None:
         (["hping3.txt", "--output=/no/such/x.toml"], "--output: /no/such/x.toml: No such file"),
         (["hping3.txt", "--figure=x.gif"], "--figure: x.gif does not end in .png or .svg or .pdf"),
         (["hping3.txt", "--figure=/no/such/x.png"], "--figure: /no/such/x.png: No such file"),
-        (["pairs.csv", "--unit=sec"], "--unit: unknown unit 'sec' (known: ns, us"),
+        (["pairs.csv", "--unit=sec"], "error: unknown unit 'sec' (known: ns, us"),
         (["hping3.txt", "--client=moon"], "client: unknown site 'moon'"),
     ],
 )

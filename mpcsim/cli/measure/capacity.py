@@ -15,8 +15,8 @@ import click
 from mpcsim.capacity import Cheapest, Curve, Plan, Sensitivity
 from mpcsim.capacity.model import EXACTNESSES
 from mpcsim.cli.command import FILE, Command, Options, argument, flag, option, repeatable
+from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
 from mpcsim.cli.outputs import TABLES as TABLE_ENDINGS
-from mpcsim.cli.outputs import check_ending, check_picture, save_figure
 from mpcsim.cli.progress import ProgressBar
 from mpcsim.cli.reference import PLAN, reference_option
 from mpcsim.errors import UsageError, unknown
@@ -288,11 +288,8 @@ def _check(options: Options, plan: Plan) -> None:
         ("--figure", options.figure, FIGURES),
         ("--table", options.table, TABLES),
     ):
-        for path in paths:
-            if known is FIGURES:
-                check_picture(path)
-            else:
-                check_ending(name, path, TABLE_ENDINGS)
+        for path in paths:  # their folder is made when they are written
+            check_ending(name, path, PICTURES if known is FIGURES else TABLE_ENDINGS)
             if path.stem not in known:
                 raise UsageError(f"{name}: {path}: {unknown(name[2:], path.stem, known)}")
             if options.dry_run and path.stem != "deployment":

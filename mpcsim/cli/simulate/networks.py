@@ -15,10 +15,9 @@ from mpcsim.cli.command import Command, Options, argument, flag, group, option, 
 from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.cli.outputs import check_picture, save_figure
 from mpcsim.cli.reference import MEASUREMENTS, NETWORK, reference_option
-from mpcsim.errors import UsageError, unknown
+from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
 from mpcsim.sim import Table, counted
-from mpcsim.sim.network.columns import UNITS
 from mpcsim.sim.network.measured import DISTRIBUTIONS, Fit, Series, fit, network_assembly, reading
 from mpcsim.version import __version__
 
@@ -187,8 +186,6 @@ def _check_outputs(options: Options) -> None:
     if options.output is not None and not options.output.endswith(SUFFIX):
         raise UsageError(f"--output: {options.output} does not end in {SUFFIX}")
     check_picture(options.figure)
-    if options.unit is not None and options.unit not in UNITS:
-        raise UsageError(f"--unit: {unknown('unit', options.unit, UNITS)}")
     if len(options.site) not in (0, 2):
         raise UsageError("--site: a pair has two of them: --site=client --site=gateway")
     if options.mbit is not None and not 0 < options.mbit < float("inf"):

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network.columns import UNITS
 from mpcsim.sim.network.measured import other_programs
 from mpcsim.sim.network.measured.programs import (
     fping,
@@ -154,6 +155,8 @@ def read(
     text = _read_text(path)
     if format_name is not None and format_name not in FORMATS:
         raise UsageError(unknown("format", format_name, FORMATS))
+    if unit is not None and unit not in UNITS:
+        raise UsageError(unknown("unit", unit, UNITS))
     name = format_name or ("csv" if column is not None else _recognise_format(text, path))
     try:
         if name == "csv":
