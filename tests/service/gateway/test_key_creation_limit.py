@@ -120,9 +120,11 @@ async def test_a_place_that_comes_as_patience_ends_is_passed_on():
     leave = await queue.acquire("key")
     late = asyncio.create_task(queue.acquire("key"))
     await asyncio.sleep(0)
-    asyncio.get_running_loop().call_later(0.01, leave)
+    left = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.01, lambda: (leave(), left.set()))
     with suppress(TimeoutError):
         (await late)()
+    await left.wait()  # whichever of both came first
     assert not queue.is_taken("key")
 
 
