@@ -252,7 +252,7 @@ class LocalService:
         return transport
 
     def prepare_node(self, app: Starlette) -> None:
-        """Put something around a REST node before it starts; for subclasses."""
+        """Wrap a REST node before it starts; for subclasses."""
 
     # ------------------------------------------------------------------ clients
 

@@ -22,7 +22,6 @@ FILE: Final = click.Path(path_type=Path)
 """Type of an option that names a file or folder."""
 COUNT: Final = click.IntRange(0)
 """Type of a number of things, from 0 on."""
-LEAST_ONE: Final = click.IntRange(1)
 
 
 class Options(SimpleNamespace):

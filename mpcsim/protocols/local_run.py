@@ -95,7 +95,7 @@ class LocalRun(Generic[R]):
         return message
 
     def replace_party(self, party: Participant[R], outputs: list[Output[R]]) -> None:
-        """Put a party resumed from its snapshot in the place of the one that crashed.
+        """Replace a party that crashed by the one resumed from its snapshot.
 
         Args:
             outputs: output of ``Party.resume``, which is in flight again.

@@ -101,7 +101,7 @@ class CallTimes:
 
     @property
     def headline(self) -> str:
-        """How many calls were made, and their median."""
+        """Number of calls that were made, and their median."""
         if not len(self.times_ms):
             return self._what
         return f"{self._what}: p50 {milliseconds(self.p50.ms)} ms"

@@ -50,7 +50,7 @@ def confirms(store: SecretStore, secret: bytes) -> bool:
 
 
 def _with_verifier(service: LocalService, change: Callable[[Any], Any]) -> None:
-    """Have the gateway's endpoints verify tokens by what ``change`` makes of their verifier."""
+    """Make the gateway's endpoints verify tokens by what ``change`` makes of their verifier."""
     app = service.gateway.app
     routes: Sequence[Any] = app.routes
     verbs = next(route.endpoint.__self__ for route in routes if route.path == "/mpc/v1/{verb}")

@@ -64,7 +64,7 @@ class TokenError(MpcError):
         self.code = int(fault)
         self.message = fault.name
         self.why = why or None
-        """What the text says beyond ``message``."""
+        """Detail that the text has beyond ``message``, if any."""
 
     def detail(self) -> dict[str, int | str]:
         """Body of the 401."""

@@ -63,7 +63,7 @@ def compiled_kernel() -> ModuleType:
 
 
 def _announce_compilation() -> None:
-    """Have a line written to standard error before numba first compiles for us in this process."""
+    """Arrange for a line on standard error before numba first compiles for us in this process."""
     from numba.core import event
 
     class Announcer(event.Listener):

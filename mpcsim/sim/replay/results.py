@@ -257,7 +257,7 @@ class CompletionTimes(ABC):
 
     @property
     def headline(self) -> str:
-        """What ran, and its median and 99th percentile."""
+        """Name of the run, with its median and 99th percentile."""
         over = f" over {self.network}" if self.network else ""
         if self.failed == self.samples:
             return f"{self.name}{over}: every run failed"

@@ -92,7 +92,28 @@ def alter_kind(kind: str, change: Change, to: Collection[int] | None = None) -> 
     return KindAlteration(kind, change, to)
 
 
-class Adversary:
+class WrappedParty:
+    """Participant that looks from outside like the party in it; base class of those that deviate.
+
+    ``start`` and ``receive`` are the subclass's.
+    """
+
+    party: Party[Any, Any]
+
+    @property
+    def me(self) -> PartyId:
+        return self.party.me
+
+    @property
+    def outcome(self) -> Done[Any] | Aborted | None:
+        return self.party.outcome
+
+    def waiting_state(self) -> Waiting | None:
+        """Return the parties that the wrapped party waits for; None if it does not wait."""
+        return self.party.waiting_state()
+
+
+class Adversary(WrappedParty):
     """Participant that wraps a party and alters its outgoing messages."""
 
     def __init__(
@@ -136,18 +157,6 @@ class Adversary:
         self._rng = SeededRng(f"adversary {party.me} in session {party.session_id.hex()}")
 
     # ------------------------------------------------------------------ as a participant
-
-    @property
-    def me(self) -> PartyId:
-        return self.party.me
-
-    @property
-    def outcome(self) -> Done[Any] | Aborted | None:
-        return self.party.outcome
-
-    def waiting_state(self) -> Waiting | None:
-        """Return the parties that the wrapped party waits for; None if it does not wait."""
-        return self.party.waiting_state()
 
     def start(self) -> list[Output[Any]]:
         """Start the wrapped party; return the outputs after tampering."""

@@ -12,7 +12,7 @@ fails when. ``mpcsim.testing.wallet_plugin`` has it as the fixture ``local_walle
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, Final
@@ -105,7 +105,7 @@ class LocalWalletService(LocalService):
         return _SwitchedTransport(transport, self._down)
 
     def prepare_node(self, app: Starlette) -> None:
-        """Put the faults around a node, innermost, so that its log shows them."""
+        """Insert the faults around a node, innermost, so that its log shows them."""
         app.user_middleware.append(fault_middleware(self._faults))
 
     async def answer(self, request: httpx.Request, node: int = 0) -> httpx.Response:
@@ -196,7 +196,7 @@ class LocalWalletService(LocalService):
         self.run(said())
 
     def _put(self) -> None:
-        """Put network and faults in force; an MPC node that is down has crashed for good."""
+        """Apply network and faults; an MPC node that is down has crashed for good."""
         network, faults, seed = self._in_force
         down = [Crash(_PARTIES[part], 0) for part in sorted(self._down & _PARTIES.keys())]
         self.change(network, (*faults, *down), seed)
@@ -209,19 +209,11 @@ class _SwitchedTransport:
         self._transport = transport
         self._down = down
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        token: str | None,
-        body: bytes | None = None,
-        headers: Mapping[str, str] = {},
-    ) -> Reply:
+    async def request(self, method: str, path: str, **options: Any) -> Reply:
         """Implement ``Transport.request``."""
         if "gateway" in self._down:
             raise ConnectFailed
-        return await self._transport.request(method, path, token=token, body=body, headers=headers)
+        return await self._transport.request(method, path, **options)
 
     async def close(self) -> None:
         await self._transport.close()

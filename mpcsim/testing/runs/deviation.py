@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from mpcsim.crypto.encoding import Message, WireContext
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.errors import Aborted, UsageError, unknown
-from mpcsim.ids import PartyId
-from mpcsim.protocols.engine import Done, Output, Party, Send, Waiting
+from mpcsim.errors import UsageError, unknown
+from mpcsim.protocols.engine import Output, Party, Send
 from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.protocols.local_run import Participant, run
-from mpcsim.sim.run.adversary import Adversary, Tampered
+from mpcsim.sim.run.adversary import Adversary, Tampered, WrappedParty
 from mpcsim.testing.runs.fields import alterations, malformations
 from mpcsim.testing.runs.scenarios import ProtocolScenario
 
@@ -27,7 +26,7 @@ WHOLE: Final = (WITHHELD, TWICE)
 
 
 class AbstractDeviation(ABC):
-    """One party's deviation as data, for ``deviation=`` of a run: the base class for your own.
+    """Deviation of one party as data, for ``deviation=`` of a run: the base class for your own.
 
     A frozen dataclass is right for it: the snippet of a failure shows its repr::
 
@@ -131,7 +130,7 @@ class TwoFaced(AbstractDeviation):
     """Two honest copies of one party, with other coins each, of which some hear one and the rest
     the other.
 
-    Each copy tells a consistent story, so that only those who compare what they have heard notice:
+    Each copy is consistent with itself, so that only those who compare what they have heard notice:
     an echo, a digest of the transcript, a confirmation.
     """
 
@@ -163,7 +162,7 @@ class TwoFaced(AbstractDeviation):
             raise UsageError(f"deviation: one copy is heard by {heard}: some of {all_}, not all")
 
 
-class _TwoCopies:
+class _TwoCopies(WrappedParty):
     """Participant that passes on some messages of one copy of a party, and the rest of another."""
 
     def __init__(
@@ -178,18 +177,6 @@ class _TwoCopies:
         )
         self._which = which
         self._on_deviation: Callable[[str], None] | None = on_deviation
-
-    @property
-    def me(self) -> PartyId:
-        return self.party.me
-
-    @property
-    def outcome(self) -> Done[Any] | Aborted | None:
-        return self.party.outcome
-
-    def waiting_state(self) -> Waiting | None:
-        """Return the parties that the first copy waits for."""
-        return self.party.waiting_state()
 
     def start(self) -> list[Output[Any]]:
         """Start both copies."""
@@ -207,7 +194,7 @@ class _TwoCopies:
         return self._filter(outputs, [])
 
     def _filter(self, one: list[Output[Any]], other: list[Output[Any]]) -> list[Output[Any]]:
-        """Return the messages that are heard; notices of an abort would give the game away."""
+        """Return the messages that are heard; notices of an abort would show what it is."""
         first = self._which.first
         heard: list[Output[Any]] = [
             output

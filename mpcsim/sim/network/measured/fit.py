@@ -121,7 +121,7 @@ class Fit:
 
     @property
     def headline(self) -> str:
-        """What was chosen for which measurement."""
+        """Measurement, and the distribution that was chosen for it."""
         series = self.series
         count = counted(series.moments.count, "round trip") if series.rtt_ms else "a summary"
         return f"{series.a} - {series.b}: {self.chosen.name} for {count}: {self.chosen}"
