@@ -435,11 +435,13 @@ def _quantile_distance(quantiles: Times, simulated: Times) -> float:
 def _correlation_lag(times: Times) -> tuple[float, int]:
     """Return the correlation of neighbours, and the lag at which it is within its noise."""
     n = len(times)
-    # Ranks: a single outlier would hide the rest.
-    ranks = np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.float64)
+    # Ranks: a single outlier would hide the rest. Equal times share one: in the order of the series
+    # theirs would rise with time.
+    _, place, counts = np.unique(times, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - counts / 2)[place]
     ranks -= ranks.mean()
     power = float(ranks @ ranks)
-    if n < FEW or power == 0 or len(np.unique(times)) < 3:
+    if n < FEW or len(counts) < 3:
         return 0.0, 0
     noise = 2 / math.sqrt(n)
 
