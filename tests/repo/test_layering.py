@@ -115,11 +115,8 @@ def downward(importer: list[str], imported: list[str]) -> str:
     if importer[0] == INIT:
         # The front door hands on what is asked for.
         target = imported[0] if imported else INIT
-        return (
-            ""
-            if target in ("lazy_names", "sim", "version")
-            else f"mpcsim itself must not import {target}"
-        )
+        allowed = ("lazy_names", "sim", "version")
+        return "" if target in allowed else f"mpcsim itself must not import {target}"
     # The folder that both are in, and what each is there.
     pairs = zip(importer, imported, strict=False)
     depth = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
