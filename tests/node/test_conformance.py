@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import mpcsim
+from mpcsim.service.errors import key_replaced
 from node.api import routes
 from tests.node.harness import PASSWORD, answer
 from tests.node.wallets import check_signature
@@ -189,10 +190,8 @@ def test_a_named_call_may_be_repeated(built):
     first, second = (answer(user.post("/v3/wallet/generate", new, **named)) for _ in range(2))
     assert first["public_key"] == second["public_key"]
     assert first["key_id"] != second["key_id"]
-    assert (
-        answer(user.post("/v3/wallet/sign", {**first, "message": HASH}), 404)
-        == "no such key: it is unknown, or a recovery has replaced it"
-    )
+    error = answer(user.post("/v3/wallet/sign", {**first, "message": HASH}), 404)
+    assert error == str(key_replaced())
     signed = answer(user.post("/v3/wallet/sign", {**second, "message": HASH}))
     check_signature(second["public_key"], bytes.fromhex(HASH), signed["signature"])
     namesake = built.user(f"namesake-{name}")  # a name is the user's own

@@ -6,6 +6,7 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.service.errors import key_replaced
 from mpcsim.service.rpc import session_keys, wire
 from mpcsim.service.rpc.activation_messages import GetActivationState
 from mpcsim.service.rpc.session_keys import SessionKey
@@ -15,6 +16,7 @@ from tests.helpers import gateway as service
 SID = bytes(32)
 EPOCH = bytes(32)
 NO_KEY = (404, "no such key")
+REPLACED = (404, str(key_replaced()))
 NO_SESSION = (410, "no such session, or it has expired")
 
 
@@ -57,6 +59,11 @@ async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
     mallory = service.Client.of(gateway, "mallory")
     assert await service.refusal(mallory.ask("open", request)) == NO_KEY
     await client.recover("ed25519")
+    assert await service.refusal(client.ask("open", request)) == REPLACED
+    narrow = await client.request("GET", f"/wallet/v1/token?id={other.record.epoch.hex()}")
+    for stranger in (mallory, replace(client, token=narrow.json()["token"])):
+        assert await service.refusal(stranger.ask("open", request)) == NO_KEY
+    await client.recover("ed25519")
     assert await service.refusal(client.ask("open", request)) == NO_KEY
 
 
@@ -74,7 +81,7 @@ async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gate
         return reply
 
     port.handle = slow
-    assert await service.refusal(client.ask("open", request)) == NO_KEY
+    assert await service.refusal(client.ask("open", request)) == REPLACED
 
 
 # ---------------------------------------------------------------------- what is refused
