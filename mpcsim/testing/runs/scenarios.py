@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from coincurve import PublicKey as Secp256k1Key
@@ -14,6 +14,7 @@ from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.rng import Rng, SeededRng
 from mpcsim.errors import UsageError, unknown
+from mpcsim.frozen_dict import FrozenDict, freeze_fields
 from mpcsim.ids import party_ids
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.engine import Definition, Party
@@ -50,18 +51,19 @@ class ProtocolScenario:
     """Function that returns what is wrong with the results of the given (honest) parties, or
     None."""
     wrap: Wrap = lambda party: party
-    heard: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
+    heard: Mapping[str, Collection[str]] = FrozenDict()
     """Kinds of messages that a party hears while it withholds its own of a kind as long as it can,
     by that kind (``rushing``). What a party may still choose must not depend on more."""
-    repeated: Mapping[str, str] = field(default_factory=dict, hash=False)
+    repeated: Mapping[str, str] = FrozenDict()
     """Fields that may be the same in two sessions (``fresh``), such as ``Commit.context``, each
     with the reason why that does no harm."""
-    unnamed: Mapping[str, str] = field(default_factory=dict, hash=False)
+    unnamed: Mapping[str, str] = FrozenDict()
     """Names of reasons for which an honest party may abort without naming the deviator
     (``somebody_is_named``), each with the reason why it cannot tell."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", party_ids(self.members, "members"))
+        freeze_fields(self, "heard", "repeated", "unnamed")
 
     def party(self, i: int, session: int | str = 1, coins: str = "") -> Party[Any, Any]:
         """Party i of one session, as this package has it; another name is another session.
