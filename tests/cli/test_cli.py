@@ -47,6 +47,20 @@ LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
 SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
 
 
+def test_the_help_loads_neither_the_service_nor_the_simulator():
+    """As options' defaults come from small modules, and the rest is imported when it is run."""
+    heavy = ("aiohttp", "fastapi", "httpx", "jwt", "matplotlib", "numba", "pandas", "sqlite3")
+    code = f"""
+import sys
+from mpcsim.cli import main, program
+for name in program().entries:
+    assert main([name, "--help"]) == 0
+loaded = [m for m in sys.modules if m.startswith(("mpcsim.", "node."))]
+print(*(set({heavy}) & set(sys.modules)), *loaded[220:], file=sys.stderr)"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stderr == "\n"
+
+
 def test_serve_passes_on_every_option_of_the_gateway():
     options = gateway_command.gateway_options()
 

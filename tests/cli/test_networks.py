@@ -8,7 +8,7 @@ import pytest
 from mpcsim import Network, Scenario
 from mpcsim.cli import main
 from mpcsim.cli.network import scenario
-from mpcsim.cli.service import gateway
+from mpcsim.service import operations
 from mpcsim.service.operations import GatewayOptions
 from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.run.faults import Crash, drop
@@ -23,8 +23,8 @@ def test_a_gateway_is_under_the_conditions_of_a_scenario(tmp_path, monkeypatch, 
     faulty = Scenario(Network.star(5), faults=(drop("Commit"),), seed=7)
     faulty.save(path)
     opened: list[GatewayOptions] = []
-    monkeypatch.setattr(gateway, "open_gateway", lambda _, options: opened.append(options))
-    monkeypatch.setattr(gateway, "serve", lambda *_: None)
+    monkeypatch.setattr(operations, "open_gateway", lambda _, options: opened.append(options))
+    monkeypatch.setattr(operations, "serve", lambda *_: None)
     for network in ([f"--network={path}"], ["--network=seoul"], []):
         assert main(["gateway", f"--data={tmp_path}", *network]) == 0
     first, second, third = opened

@@ -40,7 +40,7 @@ from mpcsim.service.rpc.activation_messages import PREPARED
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring, Scope
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.statements import SignedRecord
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 from mpcsim.service.vault import (
     INTERACTIVE,
     DerivedKey,

@@ -8,7 +8,8 @@ import pytest
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, ROLES
 from mpcsim.service.error_codes import Code
-from mpcsim.service.storage.database import REGISTRY, StoreFailed, StoreProblem
+from mpcsim.service.storage.database import StoreFailed, StoreProblem
+from mpcsim.service.storage.roles import REGISTRY
 from mpcsim.service.web.transport import Reply
 from node import errors
 from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk

@@ -24,8 +24,9 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.operations import GatewayOptions, open_gateway, open_mpc_node
 from mpcsim.service.operations.data_folder import prepare
+from mpcsim.service.operations.defaults import DATA_FOLDER
 from mpcsim.service.operations.doctor import Doctor
-from mpcsim.service.operations.supervisor import DATA_FOLDER, free_port
+from mpcsim.service.operations.supervisor import free_port
 from mpcsim.sim.network.files import latencies
 from mpcsim.testing import plugin
 from tests.helpers.gateway import Client

@@ -45,8 +45,6 @@ from mpcsim.errors import UsageError, unknown
 ProgressReport = Callable[[str, float], None]
 """Callback: what is being done, and which share of all is done."""
 
-MINUTES: Final = 6.0
-"""Duration of the alternating loads by default."""
 IN_FLIGHT: Final = 32
 """Calls in flight of the saturated service."""
 LIGHT, MIDDLE, HEAVY, SATURATED, ALONE = "light", "middle", "heavy", "saturated", "one at a time"
@@ -82,7 +80,7 @@ class _OperationMeasurements:
 
 def calibrate(
     operations: Iterable[str] = OPERATIONS,
-    minutes: float = MINUTES,
+    minutes: float = 6.0,
     report: ProgressReport = lambda what, done: None,
 ) -> Costs:
     """Measure the costs of this service on this machine.

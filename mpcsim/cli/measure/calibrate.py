@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.capacity import OPERATIONS
-from mpcsim.capacity.calibration import MINUTES
 from mpcsim.cli.command import Command, Options, argument, option, repeatable
 from mpcsim.cli.progress import ProgressBar
 from mpcsim.cli.reference import COSTS, reference_option
@@ -27,7 +26,7 @@ def command() -> Command:
                 "--minutes",
                 "about how long the loads take turns",
                 type=float,
-                default=MINUTES,
+                default=6.0,
                 metavar="N",
             ),
             repeatable(

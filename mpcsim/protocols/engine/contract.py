@@ -108,7 +108,7 @@ class RoundOutput:
     phase_one_over: bool = False
     """Whether other parties may finish from here on, whatever becomes of this one."""
     result: Any = NO_RESULT
-    """Result of the protocol, which the last round gives and no other; None, if a party has none."""
+    """Result of the protocol, which the last round alone gives; None, if a party has none."""
 
 
 @dataclass(frozen=True)
@@ -226,17 +226,6 @@ class Definition(Generic[S, R]):
                         "group of the session, and wire gives no context: WireContext(SECP256K1)"
                     )
 
-    def initial_secrets(self, setup: S) -> Mapping[PartyId, bytes]:
-        """Return the end-to-end secrets that exist before the first message.
-
-        Raises:
-            ContractError: one is not 32 bytes long.
-        """
-        secrets = self.pair_secrets(setup)
-        if wrong := wrong_secret(secrets):
-            raise ContractError(f"{place_of(self.pair_secrets)}: {wrong}")
-        return secrets
-
     def kinds(self) -> tuple[tuple[Round, Sends], ...]:
         """Return every kind of message with its round; position plus one is its number on the
         wire."""
@@ -245,9 +234,9 @@ class Definition(Generic[S, R]):
 
 def wrong_secret(secrets: Mapping[PartyId, bytes]) -> str | None:
     """Return which secret is of the wrong length, or None."""
-    for j, secret in secrets.items():
-        if len(secret) != SECRET_BYTES:
-            return f"the secret with party {j} has {len(secret)} bytes, expected {SECRET_BYTES}"
+    for j in secrets:
+        if (found := len(secrets[j])) != SECRET_BYTES:
+            return f"the secret with party {j} has {found} bytes, expected {SECRET_BYTES}"
     return None
 
 

@@ -29,6 +29,7 @@ from mpcsim.crypto.rng import SEED_BYTES, Drbg, Rng, SystemRng
 from mpcsim.errors import (
     Aborted,
     CheckFailed,
+    ContractError,
     Evidence,
     InvalidEncoding,
     OnReceipt,
@@ -49,6 +50,7 @@ from mpcsim.protocols.engine.contract import (
     RoundOutput,
     Sends,
     View,
+    place_of,
     wrong_secret,
 )
 from mpcsim.protocols.engine.envelope import (
@@ -184,8 +186,11 @@ class Party(Generic[S, R]):
         """Sender and envelope of each accepted message; before the start, of each that came."""
         self._unopened: list[tuple[PartyId, bytes]] = []
         """Sender and envelope of messages that may open once the parties have agreed on secrets."""
+        secrets = definition.pair_secrets(setup)
+        if wrong := wrong_secret(secrets):
+            raise ContractError(f"{place_of(definition.pair_secrets)}: {wrong}")
         self._secrets = PeerSecrets(
-            definition.initial_secrets(setup),
+            secrets,
             partial(definition.early_secrets, setup),
             self._roles.get(definition.identified, ()),
         )
@@ -679,7 +684,9 @@ class Party(Generic[S, R]):
                     )
         if output.broadcast is not None and not is_declared:
             kind = type(output.broadcast).__name__
-            raise round_.broken(f"party {self.me} broadcast {with_article(kind)}, and declares none")
+            raise round_.broken(
+                f"party {self.me} broadcast {with_article(kind)}, and declares none"
+            )
         if self.me in undeclared:
             raise round_.broken(f"party {self.me} sent itself a message: what it needs it keeps")
         if undeclared:

@@ -30,14 +30,8 @@ from mpcsim.service.precis import enforce_username
 from mpcsim.service.rpc.statements import KeyRecord, RecordError, SignedRecord
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.service.rpc.wire import AbortedSession
-from mpcsim.service.storage.database import (
-    IN_MEMORY,
-    REGISTRY,
-    Database,
-    Deployment,
-    StoreFailed,
-    file_of,
-)
+from mpcsim.service.storage.database import IN_MEMORY, Database, Deployment, StoreFailed, file_of
+from mpcsim.service.storage.roles import REGISTRY
 
 LOG = logging.getLogger(__name__)
 

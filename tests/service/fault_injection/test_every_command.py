@@ -16,7 +16,7 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.fault_injection.client import over_http
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import free_port
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 from mpcsim.sim import Network, Scenario
 from mpcsim.testing.backend.wallet_service import ServiceSettings, serving
 from tests.helpers.processes import PATIENCE_S, descendants, serve, until

@@ -18,10 +18,10 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations import data_folder, rotation
 from mpcsim.service.operations.data_folder import LinkSecret, store_file
-from mpcsim.service.operations.rotation import GRACE_S
+from mpcsim.service.operations.defaults import GRACE_S
 from mpcsim.service.rpc.grants import GrantIssuer, GrantRefused, Keyring, LinkKeys, Scope
 from mpcsim.service.rpc.tokens import TokenIssuer
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 from node.local import LocalService
 from node.process.settings import Settings
 from tests.helpers.gateway import reopen

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mpcsim.errors import with_article
 from mpcsim.testing.api_sequence import Call, is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer, Request
-from mpcsim.errors import with_article
 from mpcsim.testing.machine.api_steps.base import HASH, PASSWORD, Skipped, share_name, step
 from mpcsim.testing.machine.api_steps.keys import KeySteps
 from mpcsim.testing.machine.api_steps.registered import listed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mpcsim.errors import with_article
 from mpcsim.testing.api_sequence import is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer
-from mpcsim.errors import with_article
 from mpcsim.testing.machine.api_steps.base import PASSWORD, BaseRun, step
 from mpcsim.testing.model import IssuedShare, Key, User
 
