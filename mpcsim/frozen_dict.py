@@ -27,7 +27,7 @@ class FrozenDict(dict[K, V]):
     __setitem__ = __delitem__ = __ior__ = clear = _refuse
     pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:
         return hash(frozenset(self.items()))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
 from pathlib import Path
@@ -259,11 +259,12 @@ def _sequences(definition: Definition[Any, Any]) -> Iterator[tuple[str, object]]
 
 def _has_encoding(of: object) -> bool:
     """Return whether something is a class of messages made by ``wire``."""
+    made = getattr(of, "__dataclass_fields__", None)  # Message itself is no dataclass
     return (
         isinstance(of, type)
         and issubclass(of, Message)
-        and is_dataclass(of)
-        and len(fields(of)) == len(of.CODECS)
+        and made is not None
+        and len(made) == len(of.CODECS)
     )
 
 

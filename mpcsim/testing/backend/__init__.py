@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpcsim.testing.backend.wallet_service import ServiceSettings, serving
+from mpcsim.testing.backend.wallet_service import (
+    ServiceSettings,
+    WalletService,
+    serving,
+)
 
 if TYPE_CHECKING:
     from mpcsim.testing.backend.local_wallet_service import LocalWalletService
@@ -12,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LocalWalletService",
     "ServiceSettings",
+    "WalletService",
     "serving",
 ]
 
