@@ -25,9 +25,9 @@ class FrozenDict(dict[K, V]):
         raise TypeError("this mapping is frozen: make another from dict(...) of it")
 
     __setitem__ = __delitem__ = __ior__ = clear = _refuse
-    pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    pop = popitem = setdefault = update = _refuse
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
     def __reduce__(self) -> tuple[Any, ...]:
