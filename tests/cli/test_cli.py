@@ -35,7 +35,6 @@ from mpcsim.service.process.http_limits import listen
 from mpcsim.service.rpc.tokens import TokenVerifier
 from mpcsim.version import __version__
 from tests.helpers.processes import PORTS
-from tests.node.harness import PLACES
 from tests.node.harness import running as in_process
 
 CHOSEN = (
@@ -133,7 +132,7 @@ def test_a_misspelt_network_setting_suggests_the_nearest(text, message):
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Address and data folder of a gateway in this process, behind a socket."""
     data = tmp_path_factory.mktemp("served")
-    with closing(open_gateway(data)) as gateway, in_process(gateway.app, PLACES[1]) as api:
+    with closing(open_gateway(data)) as gateway, in_process(gateway.app) as api:
         yield str(api.client.base_url), data
 
 

@@ -14,7 +14,7 @@ from mpcsim.service.operations.data_folder import link_file, store_file
 from mpcsim.service.operations.doctor import Doctor
 from mpcsim.service.operations.supervisor import HOST, free_port
 from tests.helpers.gateway import Client, reopen
-from tests.node.harness import PLACES, running
+from tests.node.harness import running
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def served(tmp_path_factory):
         bob = asyncio.run(generate(gateway, "bob"))
         addresses = {}
         for party, link in gateway.links.items():
-            api = stack.enter_context(running(create_app(link.node), PLACES[1]))
+            api = stack.enter_context(running(create_app(link.node)))
             addresses[ROLES[party]] = str(api.client.base_url)
         yield SimpleNamespace(
             folder=folder, before=before, other=other, bob=bob, addresses=addresses

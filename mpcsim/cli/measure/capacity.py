@@ -14,7 +14,7 @@ import click
 
 from mpcsim.capacity.model import EXACTNESSES
 from mpcsim.cli.command import FILE, Command, Options, argument, flag, option, repeatable
-from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
+from mpcsim.cli.outputs import PICTURES, prepare_output, save_figure
 from mpcsim.cli.outputs import TABLES as TABLE_ENDINGS
 from mpcsim.cli.progress import ProgressBar
 from mpcsim.cli.reference import PLAN, reference_option
@@ -290,14 +290,14 @@ def _check(options: Options, plan: Plan) -> None:
         ("--figure", options.figure, FIGURES),
         ("--table", options.table, TABLES),
     ):
-        for path in paths:  # their folder is made when they are written
-            check_ending(name, path, PICTURES if known is FIGURES else TABLE_ENDINGS)
+        for path in paths:
             if path.stem not in known:
                 raise UsageError(f"{name}: {path}: {unknown(name[2:], path.stem, known)}")
             if options.dry_run and path.stem != "deployment":
                 raise UsageError(f"{name}: {path}: --dry-run runs nothing that it could show")
             if path.stem in TABLES[1:] and getattr(plan, path.stem) is None:
                 raise UsageError(f"{name}: {path}: nobody asks for it: --{path.stem}")
+            prepare_output(name, path, PICTURES if known is FIGURES else TABLE_ENDINGS)
     if options.workers is not None and options.workers < 1:
         raise UsageError(f"--workers is {options.workers}: not a whole number from 1 on")
 
@@ -342,7 +342,6 @@ class _Outputs:
 
     def _written(self, option: str, path: Path, write: Callable[[Path], object]) -> None:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             write(path)
         except OSError as error:
             raise UsageError(f"{option}: {path}: {error.strerror or error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -12,7 +13,7 @@ import click
 
 from mpcsim.cli.command import Command, Options, argument, flag, option
 from mpcsim.cli.network import SUFFIX, format_losses, losses, scenario
-from mpcsim.cli.outputs import TABLES, check_ending, check_picture, save_figure, save_rows
+from mpcsim.cli.outputs import PICTURES, TABLES, prepare_output, save_figure, save_rows
 from mpcsim.cli.reference import SCENARIO, reference_option
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, ROLES, PartyId
@@ -98,8 +99,10 @@ def run(options: Options) -> int:
     """Replay each scenario and print the table."""
     from mpcsim.sim import compare
 
-    check_picture(options.figure)
-    check_ending("--table", options.table, TABLES)
+    prepare_output("--figure", options.figure, PICTURES)
+    prepare_output("--table", options.table, TABLES)
+    if twice := [name for name, times in Counter(options.scenarios).items() if times > 1]:
+        raise UsageError(f"{', '.join(twice)} twice: name each scenario once")
     scenarios = {name: _scenario(name) for name in options.scenarios}
     found = compare({name: _replay(name, what, options) for name, what in scenarios.items()})
     rows = [

@@ -15,10 +15,12 @@ from __future__ import annotations
 import math
 import mmap
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -51,6 +53,8 @@ COMPILING: Final = (
     "mpcsim: compiling the simulator, once for these sources: half a minute, and another minute "
     "for a service under load (python -m mpcsim.capacity.precompile does all of it)\n"
 )
+ANNOUNCED_S: Final = 300.0
+"""Time for which one announcement serves for all processes: twice as long as compiling takes."""
 
 
 @cache
@@ -63,23 +67,43 @@ def compiled_kernel() -> ModuleType:
 
 
 def _announce_compilation() -> None:
-    """Arrange for a line on standard error before numba first compiles for us in this process."""
+    """Arrange for a line on standard error before numba first compiles for us, in whichever of the
+    processes that share a cache."""
     from numba.core import event
 
     class Announcer(event.Listener):
         is_due = True
 
         def on_start(self, compilation: Any) -> None:
-            module = compilation.data["dispatcher"].py_func.__module__
-            if self.is_due and module.startswith("mpcsim."):
+            function = compilation.data["dispatcher"]
+            if self.is_due and function.py_func.__module__.startswith("mpcsim."):
                 self.is_due = False
-                sys.stderr.write(COMPILING)
-                sys.stderr.flush()
+                if _claim_announcement(function._cache.cache_path):
+                    sys.stderr.write(COMPILING)
+                    sys.stderr.flush()
 
         def on_end(self, compilation: Any) -> None:
             pass
 
     event.register("numba:compile", Announcer())  # type: ignore[no-untyped-call]
+
+
+def _claim_announcement(cache: str | None) -> bool:
+    """Return whether no process has announced compilation into this folder within
+    ``ANNOUNCED_S``."""
+    if cache is None:
+        return True
+    marker = Path(cache).with_name("announced")  # beside the folder of this source file
+    with suppress(OSError):
+        if time.time() - marker.stat().st_mtime > ANNOUNCED_S:  # that one was interrupted
+            marker.unlink()
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 class Arrival(NamedTuple):
@@ -163,23 +187,23 @@ class Traffic:
         t["given"] = now_ms
         t["order"] = self._order
         self._order += 1
-        found = compiled_kernel().place(*self._records, number, float(now_ms))
+        found = compiled_kernel().place(self._records, number, float(now_ms))
         if found == -2:
             self._more_connections()
-            found = compiled_kernel().place(*self._records, number, float(now_ms))
+            found = compiled_kernel().place(self._records, number, float(now_ms))
         self._waiting += found < 0
         return number
 
     def extend(self, number: int, now_ms: float, size: int) -> None:
         """Make ``size`` more bytes of a message available for sending."""
         self._records.transfers[number]["given"] = now_ms
-        compiled_kernel().extend(*self._records, number, float(now_ms), size)
+        compiled_kernel().extend(self._records, number, float(now_ms), size)
 
     def advance(self, now_ms: float, until_ms: float) -> Arrival | None:
         """Advance time to ``until_ms``, or to the next arrival if that is sooner; return that."""
         # A whole number is another type, for which everything would be compiled once more.
         found, at = compiled_kernel().advance(
-            *self._records, self._waiting > 0, float(now_ms), float(until_ms)
+            self._records, self._waiting > 0, float(now_ms), float(until_ms)
         )
         if found < 0:
             return None
@@ -209,11 +233,11 @@ class Traffic:
 
     def release(self, pair: int, now_ms: float) -> None:
         """Release the connection of an exchange that is over."""
-        compiled_kernel().release(*self._records, pair, float(now_ms))
+        compiled_kernel().release(self._records, pair, float(now_ms))
 
     def close_session(self, session: int) -> None:
         """Close the connections of a session that is over."""
-        compiled_kernel().close_session(*self._records, session)
+        compiled_kernel().close_session(self._records, session)
 
     def save(self, into: TrafficState | None = None) -> TrafficState:
         """Return a copy of the present state.

@@ -58,10 +58,10 @@ class Order:
     numbers: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
-        given: Any = self.numbers
-        if isinstance(given, int):
-            raise UsageError(f"order: expected a tuple of numbers: Order(({given},))")
-        object.__setattr__(self, "numbers", tuple(given))
+        given: object = self.numbers
+        if not isinstance(given, list):
+            check_type("order", given, tuple)
+        object.__setattr__(self, "numbers", tuple(self.numbers))
         for number in self.numbers:
             check_type("order", number, int)
         if not self.numbers:

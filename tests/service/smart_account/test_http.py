@@ -1,7 +1,6 @@
 """The routes, and the client over HTTP."""
 
 import asyncio
-import threading
 from collections import Counter
 from unittest.mock import Mock
 
@@ -12,11 +11,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from mpcsim.service.smart_account.api import http as web
-from mpcsim.service.smart_account.client import client as clients
-from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
+from mpcsim.service.smart_account.client.client import (
+    HttpTransport,
+    RequestRefused,
+    SmartAccountClient,
+)
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import BudgetSpent, ChainUnavailable
-from tests.node.harness import PLACES, running
+from tests.node.harness import running
 
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 TOKEN = {"Authorization": "Bearer good"}
@@ -43,7 +45,7 @@ def app(service):
 @pytest.fixture(scope="module")
 def url(embedded):
     """A real server on the loopback interface."""
-    with running(app(embedded.service), PLACES[1]) as api:
+    with running(app(embedded.service)) as api:
         yield str(api.client.base_url)
 
 
@@ -62,22 +64,6 @@ def test_a_whole_operation_over_http(embedded, http, owner):
     assert (again.status_code, again.json()) == (200, flow.receipt)
     unknown = http.get("/core/evm/v2/erc4337/userop/0x" + "11" * 32 + "/receipt")
     assert (unknown.status_code, unknown.json()["error"][:18]) == (404, "no operation 0x111")
-
-
-@pytest.mark.parametrize("awaits", [False, True])
-async def test_a_whole_operation_with_awaits(embedded, owner, awaits):
-    async def sign(message_hash):
-        await asyncio.sleep(0)
-        return owner.sign(message_hash)
-
-    options = {"base_url": "http://gateway", "headers": TOKEN}
-    transport = httpx.ASGITransport(app(embedded.service))
-    async with httpx.AsyncClient(transport=transport, **options) as http:
-        client = clients.AsyncSmartAccountClient(clients.AsyncHttpTransport(http))
-        flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
-        await client.run(flow, sign if awaits else owner.sign)
-        assert await client.step(flow, sign) is None
-    assert flow.receipt["status"] == "included"
 
 
 @pytest.mark.parametrize("endpoint", Endpoint)
@@ -115,7 +101,7 @@ def test_a_body_of_any_length_is_not_read(http):
 def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
     client = SmartAccountClient(HttpTransport(http))
     flow = client.begin(owner.address, to=SOMEBODY)
-    with pytest.raises(clients.RequestRefused, match=r"^send: AA21 didn't pay prefund$") as refused:
+    with pytest.raises(RequestRefused, match=r"^send: AA21 didn't pay prefund$") as refused:
         client.run(flow, owner.sign)
     assert refused.value.code == 422
     body = {**flow._body(), "call_data": "0x"}
@@ -157,22 +143,3 @@ async def test_a_user_has_so_many_places_and_takes_nobody_elses():
     assert inside == {"alice": web.REQUESTS_OF_USER, "bob": 1}
     await ask("alice")
     assert not places._of
-
-
-async def test_a_user_who_asks_for_more_is_refused():
-    """Who asks is known by the token; the others are answered."""
-    go_on = threading.Event()
-
-    class Slow:
-        def answer(self, endpoint, request, user_id):
-            assert go_on.wait(30)
-            return {}
-
-    transport = httpx.ASGITransport(app(Slow()))
-    async with httpx.AsyncClient(transport=transport, base_url="http://x", headers=TOKEN) as http:
-        path = Endpoint.NONCE.path.format(address=SOMEBODY)
-        asked = [asyncio.create_task(http.get(path)) for _ in range(web.REQUESTS_OF_USER + 1)]
-        ((refused,), rest) = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-        go_on.set()
-        statuses = Counter([answer.status_code for answer in await asyncio.gather(*rest)])
-    assert (refused.result().status_code, statuses) == (429, {200: web.REQUESTS_OF_USER})
