@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from mpcsim.capacity import Client, Deployment, Part, Steady, Users, Workload
-from mpcsim.capacity.model.costs import Costs, Scheduling
+from mpcsim.capacity import Client, Costs, Deployment, Part, Steady, Users, Workload
+from mpcsim.capacity.model.costs import Scheduling
 from mpcsim.capacity.model.parts import Model
 from mpcsim.capacity.model.workload import SIGN
 from mpcsim.errors import UsageError
+from mpcsim.sim import Connection, Network
 from mpcsim.sim.network.latency import Uniform
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import Connection
 from tests.helpers.made_up_costs import made_up
 
 RECOVER = "recover secp256k1"

@@ -13,6 +13,7 @@ import click
 import httpx
 import pytest
 
+from mpcsim import __version__
 from mpcsim.cli import main, ports, program
 from mpcsim.cli.command import Options
 from mpcsim.cli.network import scenario
@@ -21,19 +22,18 @@ from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, ROLES
-from mpcsim.service.operations import open_gateway
-from mpcsim.service.operations.supervisor import (
+from mpcsim.service.operations import (
     HOST,
     Program,
     backend,
     free_port,
-    gateway_program,
     node_program,
+    open_gateway,
     process_group,
 )
+from mpcsim.service.operations.supervisor import gateway_program
 from mpcsim.service.process.http_limits import listen
 from mpcsim.service.rpc.tokens import TokenVerifier
-from mpcsim.version import __version__
 from tests.helpers.processes import PORTS
 from tests.node.harness import PLACES
 from tests.node.harness import running as in_process

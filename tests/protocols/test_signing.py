@@ -7,8 +7,7 @@ from coincurve import PublicKey
 
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import UsageError
-from mpcsim.protocols.local_run import results, run
-from mpcsim.protocols.sample_keys import keys, session_id
+from mpcsim.protocols import keys, results, run, session_id
 from mpcsim.protocols.signing import prestart, signer, signing_input, verifies
 
 

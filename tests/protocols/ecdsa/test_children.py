@@ -9,14 +9,12 @@ from coincurve.ecdsa import cdata_to_der, deserialize_compact
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcsim.crypto import SeededRng
 from mpcsim.crypto.bip32 import HARDENED, MAX_STEPS
-from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
-from mpcsim.protocols import ecdsa
+from mpcsim.protocols import ecdsa, keys, results, run, session_id
 from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.local_run import results, run
-from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, with_round
 from tests.helpers.sessions import child_key, ecdsa_session, judge, run_with
 from tests.helpers.tiers import examples

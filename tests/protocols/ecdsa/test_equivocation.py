@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import SeededRng
 from mpcsim.errors import Reason
-from mpcsim.protocols import ecdsa
-from mpcsim.protocols.local_run import run
-from mpcsim.protocols.sample_keys import keys, session_id
+from mpcsim.protocols import ecdsa, keys, run, session_id
 from tests.helpers.adversary import Adversary, alter_kind
 
 

@@ -9,14 +9,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from mpcsim.crypto import SeededRng
 from mpcsim.crypto.groups.secp256k1 import ORDER
-from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import UsageError
-from mpcsim.protocols import ecdsa
+from mpcsim.protocols import ecdsa, keys, results, run, session_id
 from mpcsim.protocols.ecdsa import EcdsaSignature
 from mpcsim.protocols.engine import Waiting
-from mpcsim.protocols.local_run import results, run
-from mpcsim.protocols.sample_keys import keys, session_id
 
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
 

@@ -5,10 +5,9 @@ from functools import cache
 
 import pytest
 
-from mpcsim.crypto.rng import SeededRng
-from mpcsim.protocols import dkg
+from mpcsim.crypto import SeededRng
+from mpcsim.protocols import dkg, results, run
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.protocols.local_run import results, run
 
 Keys = Callable[[int, int], Mapping[int, KeyShare]]
 

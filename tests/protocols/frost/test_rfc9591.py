@@ -7,13 +7,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from nacl.signing import VerifyKey
 
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.crypto.hashing import u32
+from mpcsim.crypto import u32
+from mpcsim.crypto.groups import ED25519
 from mpcsim.errors import UsageError
-from mpcsim.protocols import frost
+from mpcsim.protocols import frost, results, run
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.key_share import KeyShare, PeerState, PublicKeyRecord
-from mpcsim.protocols.local_run import results, run
 from tests.helpers.drawn import DrawnRoot
 from tests.helpers.vectors import load, point, scalar
 

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl.signing import VerifyKey
 
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import SeededRng
 from mpcsim.errors import UsageError
-from mpcsim.protocols import dkg, frost
+from mpcsim.protocols import dkg, frost, results, run
 from mpcsim.protocols.frost import FROST
-from mpcsim.protocols.local_run import results, run
 from tests.helpers.tiers import examples
 
 SESSION = bytes(range(32))

@@ -4,11 +4,10 @@
 import pytest
 from nacl.signing import VerifyKey
 
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.protocols import frost
+from mpcsim.crypto.groups import ED25519
+from mpcsim.protocols import frost, results, run
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.key_share import KeyShare, PeerState, PublicKeyRecord
-from mpcsim.protocols.local_run import results, run
 from tests.helpers.drawn import Drawn, DrawnRoot
 from tests.helpers.vectors import load, point, scalar
 

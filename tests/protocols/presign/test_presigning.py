@@ -7,16 +7,15 @@ import pytest
 from coincurve import PublicKey
 from coincurve.ecdsa import cdata_to_der, deserialize_compact
 
+from mpcsim.crypto import SeededRng
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
-from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.protocols import ecdsa, presign, presigned
+from mpcsim.protocols import LocalRun, ecdsa, keys, presign, presigned, results, run, session_id
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.presign import Presignature, presignature
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.protocols.presigned import PRESIGNED
-from mpcsim.protocols.sample_keys import as_unused, keys, presignatures, session_id
+from mpcsim.protocols.sample_keys import as_unused, presignatures
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
