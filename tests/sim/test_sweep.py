@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from dask.distributed import Client, LocalCluster
 from pandas.testing import assert_frame_equal
 
 from mpcsim.errors import UsageError
@@ -108,6 +107,8 @@ def test_threads(expected: pd.DataFrame) -> None:
 @pytest.mark.soak
 def test_dask(expected: pd.DataFrame) -> None:
     """Dask's own executor, unchanged, on a cluster of two processes on this machine."""
+    from dask.distributed import Client, LocalCluster
+
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
