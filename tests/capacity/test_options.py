@@ -19,7 +19,6 @@ from tests.helpers.made_up_costs import made_up
 RECOVER = "recover secp256k1"
 NETWORK = Network.star(2.0, 2.0, Uniform(1.0, 9.0), loss=0.02)
 PART = Part(2, workers=2, speed=0.3)
-ONE = Part(1, machine="one")
 RETRIES = Client(0.03, 3, 0.05, 2.0, 0.5)
 BOTH = {SIGN: 1.0, RECOVER: 1.0}
 REFUSED = "has no effect under load"
