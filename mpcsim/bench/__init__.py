@@ -3,8 +3,15 @@
 Imports all rooms but ``cli``. ``report`` joins the parts, one file each, under ``mpcsim bench``.
 """
 
-from mpcsim.bench.protocols import FULL_RUNS
-from mpcsim.bench.report import SECTIONS, sections
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.bench.defaults import FULL_RUNS, SECTIONS
+    from mpcsim.bench.report import sections
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "FULL_RUNS",

@@ -29,10 +29,6 @@ R = TypeVar("R")
 Parties = list[Party[Any, Any]]
 SYSTEM: Rng = SystemRng()
 
-FULL_RUNS = 60
-"""Number of runs behind every median of a signature; key generation takes half as many."""
-
-
 PRESIGN = "presign_secp256k1_2p_x16"
 PRESIGNATURES = 16
 """Number of presignatures in one session where presigning is measured."""

@@ -6,11 +6,11 @@ import platform
 from collections.abc import Collection, Iterator, Mapping
 
 from mpcsim.bench import capacity, notebooks, realtime, rest, service, simulator, starting
+from mpcsim.bench.defaults import FULL_RUNS
 from mpcsim.bench.memory import memory_figures
 from mpcsim.bench.primitives import primitive_costs
 from mpcsim.bench.protocols import (
     CURVE_OPERATIONS,
-    FULL_RUNS,
     Figures,
     call_figures,
     curve_floor_ms,
@@ -23,11 +23,6 @@ from mpcsim.bench.protocols import (
     step_times,
 )
 from mpcsim.ids import PartyId
-
-SECTIONS = (
-    *("protocols", "simulator", "accuracy", "rest", "service", "capacity", "starting", "notebooks"),
-)
-"""Sections that can be measured; all of them take about half an hour."""
 
 TARGETS: Mapping[str, float] = {
     "sign_secp256k1_2p_ms": 5.0,

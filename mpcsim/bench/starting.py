@@ -28,7 +28,7 @@ from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import backend, process_group
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED
 from mpcsim.service.rpc.statements import KeyRecord, SignedRecord, Vote, shares_hash
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 
 KEYS: Final = 10_000
 BROKEN_OFF: Final = 32

@@ -10,9 +10,11 @@ the inputs (``model``), with recorded messages (``recording``) or the real servi
 ``plan`` is a file with all inputs and requests.
 """
 
-from mpcsim.errors import needs_extra
+from typing import TYPE_CHECKING
 
-with needs_extra("workbench", "the capacity model"):
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
     from mpcsim.capacity.deployment import Deployment
     from mpcsim.capacity.experiments import (
         LoadCurve,
@@ -20,8 +22,8 @@ with needs_extra("workbench", "the capacity model"):
         capacity_point,
         cheapest,
         load_curve,
-        sensitivity,
     )
+    from mpcsim.capacity.experiments.sensitivity import sensitivity
     from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
     from mpcsim.capacity.model.costs import Costs
     from mpcsim.capacity.model.incidents import (
@@ -37,6 +39,8 @@ with needs_extra("workbench", "the capacity model"):
     from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
     from mpcsim.capacity.results.record import Percentile
     from mpcsim.capacity.results.run import Overloaded, Run
+else:
+    __getattr__, __dir__ = lazy_names(__name__, "workbench", "the capacity model")
 
 __all__ = [
     "OPERATIONS",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from mpcsim.cli.command import option
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim import Network, Scenario
 from mpcsim.sim.network import ACCESS, REGIONS
+
+if TYPE_CHECKING:
+    from mpcsim.sim import Network, Scenario
 
 SETTINGS: Final = ("operator", "institution", "gateway", "access", "loss")
 
@@ -39,6 +41,8 @@ def scenario(text: str) -> Scenario:
         UsageError: unknown region, access network or setting; a file that is none, or that cannot
             be read.
     """
+    from mpcsim.sim import Scenario
+
     if not text.endswith(SUFFIX):
         if {".", "/"} & set(text.partition(",")[0]):
             raise UsageError(f"{text} is neither a file that ends in {SUFFIX} nor a preset")
@@ -81,6 +85,8 @@ def format_losses(network: Network) -> str:
 
 
 def _preset(text: str) -> Network:
+    from mpcsim.sim import Network
+
     region, *settings = text.split(",")
     chosen: dict[str, Any] = {}
     for setting in settings:

@@ -16,25 +16,20 @@ _ABOUT: Final = {".png": "Description", ".svg": "Description", ".pdf": "Subject"
 _PROGRAM: Final = {".png": "Software", ".svg": "Creator", ".pdf": "Creator"}
 
 
-def check_ending(option: str, path: str | Path | None, endings: Sequence[str]) -> None:
-    """Check the name of an output file, before anything is computed.
+def prepare_output(option: str, path: str | Path | None, endings: Sequence[str]) -> None:
+    """Check the name of an output file and make its folder, before anything is computed.
 
     Raises:
-        UsageError: its ending is none of those.
+        UsageError: its ending is none of those, or its folder cannot be made.
     """
-    if path is not None and Path(path).suffix.lower() not in endings:
+    if path is None:
+        return
+    if Path(path).suffix.lower() not in endings:
         raise UsageError(f"{option}: {path} does not end in {' or '.join(endings)}")
-
-
-def check_picture(path: str | Path | None) -> None:
-    """Check the name and the folder of ``--figure``, before anything is computed.
-
-    Raises:
-        UsageError: the ending is that of no picture, or there is no such folder.
-    """
-    check_ending("--figure", path, PICTURES)
-    if path is not None and not Path(path).parent.is_dir():
-        raise UsageError(f"--figure: {path}: No such file or directory: {Path(path).parent}")
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{option}: {path}: {error.strerror or error}") from None
 
 
 def save_figure(figure: Any, path: str | Path, about: str = "") -> None:
@@ -62,7 +57,6 @@ def save_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
     """
     flat = [_flatten(row) for row in rows]
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
         with Path(path).open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(flat[0]))
             writer.writeheader()

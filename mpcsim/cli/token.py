@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mpcsim.cli.command import FILE, Command, Options, argument, option
 from mpcsim.cli.ports import gateway_port
 from mpcsim.errors import UsageError
-from mpcsim.service.gateway import Credentials, Registry
-from mpcsim.service.operations import DATA_FOLDER, HOST, access_token, store_file
-from mpcsim.service.storage import REGISTRY
+from mpcsim.service.operations import DATA_FOLDER, HOST
+
+if TYPE_CHECKING:
+    from mpcsim.service.gateway import Credentials
 
 
 def command() -> Command:
@@ -54,6 +56,8 @@ def fresh_token(user: str, gateway: str | None = None, data: Path | None = None)
     Raises:
         UsageError: the gateway cannot be reached, or refuses; or no credentials are known.
     """
+    from mpcsim.service.operations import access_token
+
     found = credentials(data or _data_folder())
     address = gateway or f"http://{HOST}:{gateway_port()}"
     return access_token(address, found.api_key, found.api_secret, user)
@@ -70,6 +74,10 @@ def credentials(folder: Path) -> Credentials:
     Raises:
         UsageError: neither is there.
     """
+    from mpcsim.service.gateway import Credentials, Registry
+    from mpcsim.service.operations import store_file
+    from mpcsim.service.storage import REGISTRY
+
     api_key, api_secret = os.environ.get("WAAS_API_KEY"), os.environ.get("WAAS_API_SECRET")
     if api_key and api_secret:
         return Credentials(api_key, api_secret)

@@ -138,11 +138,17 @@ def stores_inconsistent() -> Refused:
 
 
 def no_such_key() -> Refused:
-    """Return the error for an unknown, another user's or a retired key.
+    """Return the error for an unknown or another user's key, or a share retired long ago.
 
     One text for all three: they cannot be told apart.
     """
     return Refused(NOT_FOUND, "no such key")
+
+
+def key_replaced() -> Refused:
+    """Return the error for a share of the caller's own key that the last recovery replaced."""
+    text = "no such key: replaced by a recovery; use the strings that it returned, or recover again"
+    return Refused(NOT_FOUND, text)
 
 
 def gateway_starting() -> Refused:

@@ -11,24 +11,31 @@ Model: one session at a time, or several over the same links; computation takes 
 or no time. Left out: packet reordering, bandwidth that changes with time, cross traffic.
 """
 
-from mpcsim.sim.experiments.compare import compare
-from mpcsim.sim.experiments.experiments import replay_point, signing_point
-from mpcsim.sim.experiments.reruns import Rerun, rerun
-from mpcsim.sim.experiments.sweep import sweep
-from mpcsim.sim.network.files.latencies import register_latency
-from mpcsim.sim.network.latency import Latency
-from mpcsim.sim.network.topology import Link, Network, Site
-from mpcsim.sim.network.transport import Connection
-from mpcsim.sim.parties import run_parties
-from mpcsim.sim.rich_display import Table, counted, milliseconds, size
-from mpcsim.sim.run.adversary import Adversary, alter_kind
-from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
-from mpcsim.sim.scenario import Policy, Scenario
-from mpcsim.sim.simulated_network import SimulatedNetwork
-from mpcsim.sim.simulation import Result, Simulation, run_scenario
-from mpcsim.sim.tasks import Generate, Sign, SignPresigned
-from mpcsim.sim.trace import Trace
-from mpcsim.sim.traces.records import Verdict
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.sim.experiments.compare import compare
+    from mpcsim.sim.experiments.experiments import replay_point, signing_point
+    from mpcsim.sim.experiments.reruns import Rerun, rerun
+    from mpcsim.sim.experiments.sweep import sweep
+    from mpcsim.sim.network.files.latencies import register_latency
+    from mpcsim.sim.network.latency import Latency
+    from mpcsim.sim.network.topology import Link, Network, Site
+    from mpcsim.sim.network.transport import Connection
+    from mpcsim.sim.parties import run_parties
+    from mpcsim.sim.rich_display import Table, counted, milliseconds, size
+    from mpcsim.sim.run.adversary import Adversary, alter_kind
+    from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
+    from mpcsim.sim.scenario import Policy, Scenario
+    from mpcsim.sim.simulated_network import SimulatedNetwork
+    from mpcsim.sim.simulation import Result, Simulation, run_scenario
+    from mpcsim.sim.tasks import Generate, Sign, SignPresigned
+    from mpcsim.sim.trace import Trace
+    from mpcsim.sim.traces.records import Verdict
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Adversary",

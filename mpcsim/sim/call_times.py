@@ -27,7 +27,7 @@ from mpcsim.sim.rich_display import (
     percentile_table,
 )
 from mpcsim.sim.statistics.order_statistics import interval_of
-from mpcsim.sim.traces.records import Scope
+from mpcsim.sim.traces.records import SCOPES, Scope
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
@@ -138,7 +138,10 @@ class CallTimes:
         """
         from mpcsim.sim import figures
 
-        return figures.tail_plot({f"{self._what}, scope {self.scope}": {"": self.times_ms}})
+        found = map(self.percentile, PERCENTS)
+        intervals = {"": {at.percent: (at.low_ms, at.high_ms) for at in found}}
+        title = f"{self._what}, {SCOPES[self.scope]}"
+        return figures.tail_plot({title: {"": self.times_ms}}, intervals=intervals)
 
     def __repr__(self) -> str:
         found = ", ".join(str(self.percentile(percent)) for percent in PERCENTS)

@@ -7,6 +7,7 @@ import pytest
 from mpcsim.attacks.catalogue import ATTACKS, FAMILIES, NOT_APPLICABLE, REMARKS, ROWS, uncovered
 from mpcsim.attacks.gallery import entries
 from mpcsim.attacks.model import Effect, Verdict, run_cell
+from mpcsim.attacks.picture import OTHER, SERIOUS
 from mpcsim.attacks.service import catalogue as matrix
 from mpcsim.attacks.service import entries as matrix_entries
 from mpcsim.errors import Reason
@@ -85,8 +86,10 @@ def test_the_public_record_names_every_entry_and_none_that_is_not_there():
     assert named <= ids | {attack.id for attack in matrix.ENTRIES}
 
 
-def test_every_effect_is_reached():
+def test_every_effect_is_reached_and_has_its_words():
     assert {attack.expected_off.effect for attack in ATTACKS} == set(Effect)
+    assert SERIOUS.keys() | OTHER.keys() == set(Effect)
+    assert not SERIOUS.keys() & OTHER.keys()
 
 
 def test_which_reasons_have_an_attack():

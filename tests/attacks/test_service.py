@@ -7,13 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from mpcsim.attacks.service import report
-from mpcsim.attacks.service.attack_environment import AttackEnvironment
 from mpcsim.attacks.service.builds import PRODUCT
 from mpcsim.attacks.service.catalogue import CELLS, ENTRIES, FAMILIES, NAMED, uncovered
 from mpcsim.attacks.service.findings import Finding, Verdict
 from mpcsim.attacks.service.model import Cell, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
-from mpcsim.ids import MPC_NODES
 from tests.helpers.repo import ROOT
 
 REFUSED = [entry for entry in ENTRIES if entry.research is not None]
@@ -43,13 +41,6 @@ def test_without_the_check_the_attack_succeeds(entry):
 
 def test_a_refusal_is_expected_in_words_of_its_own():
     assert [entry.id for entry in ENTRIES if bool(entry.check) != bool(entry.says)] == []
-
-
-def test_the_rest_node_knows_who_the_mpc_nodes_are_from_the_start():
-    with AttackEnvironment() as env:
-        found = env.service.app.state.wallet._gateway._trust
-        assert found._given
-        assert found._identities == {i: env.node(i).hello().identity for i in MPC_NODES}
 
 
 def test_every_cell_of_the_table_is_executed():

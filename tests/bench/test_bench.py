@@ -6,8 +6,9 @@ from contextlib import closing
 import pytest
 
 from mpcsim.bench import capacity, notebooks, realtime, report, rest, service, simulator, starting
+from mpcsim.bench.defaults import SECTIONS
 from mpcsim.bench.protocols import Figures, call_figures, round_trips, signing_parties
-from mpcsim.bench.report import SECTIONS, TARGETS
+from mpcsim.bench.report import TARGETS
 from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples_per_s, table
 from mpcsim.bench.starting import BROKEN_OFF, fill
 from mpcsim.cli import main

@@ -19,6 +19,7 @@ from mpcsim.capacity import (
     Part,
     ProcessPause,
     Run,
+    Slowdown,
     Steady,
     Users,
     Workload,
@@ -49,7 +50,7 @@ def run(arrivals: object = None, *, seconds: float = 60.0, **changed: object) ->
 
 @pytest.fixture(scope="module")
 def calm() -> Run:
-    return run()
+    return run(events=(Slowdown(60.0),))
 
 
 @pytest.fixture(scope="module")
@@ -307,6 +308,7 @@ def test_the_page_of_a_run_has_a_statement_a_line_and_units_in_its_tables(calm: 
     head, *lines = str(calm).splitlines()
     assert head == "60 calls a second for 0:01:00, seed 1: 3,592 attempts: 3,592 done"
     assert lines[0] == f"  {calm.first_to_break}"
+    assert lines[1].startswith("  link to the institution slows at 0:01:00: never took place")
     at = next(n for n, line in enumerate(lines) if line.startswith("  latency, ms"))
     interval = "  95 % interval"
     assert lines[at].count(interval) == 3

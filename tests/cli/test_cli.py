@@ -30,7 +30,6 @@ from mpcsim.service.operations.supervisor import gateway_program
 from mpcsim.service.process.http_limits import listen
 from mpcsim.service.rpc.tokens import TokenVerifier
 from tests.helpers.processes import PORTS
-from tests.node.harness import PLACES
 from tests.node.harness import running as in_process
 
 CHOSEN = (
@@ -40,6 +39,20 @@ CHOSEN = (
 )
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
 SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
+
+
+def test_the_help_loads_neither_the_service_nor_the_simulator():
+    """As options' defaults come from small modules, and the rest is imported when it is run."""
+    heavy = ("aiohttp", "fastapi", "httpx", "jwt", "matplotlib", "numba", "pandas", "sqlite3")
+    code = f"""
+import sys
+from mpcsim.cli import main, program
+for name in program().entries:
+    assert main([name, "--help"]) == 0
+loaded = [m for m in sys.modules if m.startswith(("mpcsim.", "node."))]
+print(*(set({heavy}) & set(sys.modules)), *loaded[220:], file=sys.stderr)"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stderr == "\n"
 
 
 def test_serve_passes_on_every_option_of_the_gateway():
@@ -96,7 +109,7 @@ def test_a_misspelt_network_setting_suggests_the_nearest(text, message):
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """Address and data folder of a gateway in this process, behind a socket."""
     data = tmp_path_factory.mktemp("served")
-    with closing(open_gateway(data)) as gateway, in_process(gateway.app, PLACES[1]) as api:
+    with closing(open_gateway(data)) as gateway, in_process(gateway.app) as api:
         yield str(api.client.base_url), data
 
 

@@ -12,7 +12,7 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.mpc_node.app import create_app
 from mpcsim.service.operations import HOST, Doctor, free_port, link_file, store_file
 from tests.helpers.gateway import Client, reopen
-from tests.node.harness import PLACES, running
+from tests.node.harness import running
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def served(tmp_path_factory):
         bob = asyncio.run(generate(gateway, "bob"))
         addresses = {}
         for party, link in gateway.links.items():
-            api = stack.enter_context(running(create_app(link.node), PLACES[1]))
+            api = stack.enter_context(running(create_app(link.node)))
             addresses[ROLES[party]] = str(api.client.base_url)
         yield SimpleNamespace(
             folder=folder, before=before, other=other, bob=bob, addresses=addresses

@@ -113,7 +113,7 @@ def test_scenarios_beside_each_other(scenario: str, tmp_path: Path, capsys) -> N
     assert set(second["difference_ms"].values()) == {0.0, None}
     assert main(["compare", scenario, trace, "--samples=500"]) == 0
     assert f"  {trace}: exactly the times of the first: " in capsys.readouterr().out
-    picture = tmp_path / "tails.png"
+    picture = tmp_path / "new" / "tails.png"
     other = str(tmp_path / "farther.toml")
     Path(other).write_text(THREE_OF_FIVE.replace("20", "40"))
     assert main(["compare", scenario, other, "--samples=500", f"--figure={picture}"]) == 0
@@ -139,7 +139,8 @@ def test_rows_as_a_table(scenario: str, tmp_path: Path) -> None:
     ("options", "said"),
     [
         (["compare", "seoul", "--figure=x.bmp"], "x.bmp does not end in .png or .svg or .pdf"),
-        (["compare", "seoul", "--figure=/no/such/x.pdf"], "/no/such/x.pdf: No such file"),
+        (["compare", "seoul", "--figure=/dev/null/a/x.pdf"], "/dev/null/a/x.pdf: Not a directory"),
+        (["compare", "seoul", "tokyo", "seoul"], "seoul twice: name each scenario once"),
         (["compare", "seoul", "--table=x.xls"], "x.xls does not end in .csv"),
         (["network", "fit", "f", "--figure=x"], "x does not end in .png or .svg or .pdf"),
         (["sim", "seoul,institution=120"], "unknown region '120'"),

@@ -29,7 +29,7 @@ from mpcsim.protocols.key_share import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.error_codes import HEADER, Code
-from mpcsim.service.errors import Refused
+from mpcsim.service.errors import Refused, key_replaced, no_such_key
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.mpc_node.store import StoredShare
@@ -40,7 +40,7 @@ from mpcsim.service.rpc.activation_messages import PREPARED
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring, Scope
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.statements import SignedRecord
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 from mpcsim.service.vault import (
     INTERACTIVE,
     DerivedKey,
@@ -253,7 +253,7 @@ class Client:
         key pair is the same each time, and known; epoch and user are not.
         """
         assert self.gateway is not None
-        epoch, user_id = os.urandom(32), self._named()
+        epoch, user_id = os.urandom(32), self.token_user
         shares = {
             j: replace(share, record=replace(share.record, epoch=epoch))
             for j, share in keys(curve).items()
@@ -274,7 +274,7 @@ class Client:
     def store(self, share: KeyShare) -> SecretStore:
         """The secret store of a vault of a key."""
         assert self.gateway is not None
-        return SecretStore.from_text(seal(self.gateway, self._named(), share)[1])
+        return SecretStore.from_text(seal(self.gateway, self.token_user, share)[1])
 
     async def key_ids(self) -> dict[str, str]:
         """The registered keys by curve."""
@@ -306,7 +306,8 @@ class Client:
         assert self.hellos is not None, "meet first"
         return self.hellos()[party].boot
 
-    def _named(self) -> str:
+    @property
+    def token_user(self) -> str:
         """The user that the token is of."""
         user_id: str = jwt.decode(self.token, options={"verify_signature": False})["sub"]
         return user_id
@@ -316,7 +317,7 @@ class Client:
         signer = PartyId(request.signer)
         what = request.session_id, request.message, request.path, request.count
         use = VaultUse.for_signing(
-            *(request.key_id, self._named(), self._boot(signer)),
+            *(request.key_id, self.token_user, self._boot(signer)),
             SigningRequest(signer, *what),
             sha256_each(request.messages),
             request.vault.reply_key if request.vault else b"",
@@ -332,7 +333,7 @@ class Client:
         proofs = {}
         for party in MPC_NODES:
             epoch, boot = share.record.epoch, self._boot(party)
-            use = VaultUse.for_opening(epoch, self._named(), boot, reply_key)
+            use = VaultUse.for_opening(epoch, self.token_user, boot, reply_key)
             proofs[party] = wire.UseProof(boot, use.mac(share.auth_key(party)))
         return wire.OpenVault(share.record.epoch, reply_key, halves, proofs)
 
@@ -421,7 +422,7 @@ class Client:
         epoch = share.record.epoch
         using = wire.PresignedRequest(signer, part.id, allowance, 0, message, path, os.urandom(32))
         said = using.encode(NO_CONTEXT)
-        use = VaultUse.for_presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
+        use = VaultUse.for_presigned(epoch, self.token_user, self._boot(signer), REPLY_KEY, said)
         proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
         said = using.hide().encode(NO_CONTEXT)
         return wire.Presigned(epoch, using, proof, self._vault(share, store, signer, using=said))
@@ -433,7 +434,9 @@ class Client:
         proofs = {}
         for other in set(MPC_NODES) - {signer}:
             boot = self._boot(other)
-            use = VaultUse.for_opening(share.record.epoch, self._named(), boot, REPLY_KEY, **about)
+            use = VaultUse.for_opening(
+                share.record.epoch, self.token_user, boot, REPLY_KEY, **about
+            )
             proofs[other] = wire.UseProof(boot, use.mac(share.auth_key(other)))
         return wire.Vault(REPLY_KEY, store.halves, proofs)
 
@@ -460,7 +463,8 @@ class Client:
         await self.meet()
         for signer in MPC_NODES:
             response = await self.post("sign", self.begin_sign(share, signer=signer)[1])
-            assert (response.status_code, response.json()) == (404, {"error": "no such key"})
+            assert response.status_code == 404
+            assert response.json()["error"] in (str(no_such_key()), str(key_replaced()))
 
     async def check_consistent(self, curve: str, public_key: bytes | None = None) -> KeyShare:
         """Whatever has happened: the user has no key and can make one, or one that signs, with the
@@ -503,19 +507,28 @@ def seal_keys(gateway: RunningGateway) -> dict[PartyId, bytes]:
     return {party: hello.seal_key for party, hello in hellos(gateway).items()}
 
 
-def seal(gateway: RunningGateway, user_id: str, share: KeyShare) -> tuple[str, str]:
+def seal(
+    gateway: RunningGateway,
+    user_id: str,
+    share: KeyShare,
+    content: bytes = SEALED,
+    password: DerivedKey | None = None,
+    *,
+    whole: bool = False,
+) -> tuple[str, str]:
     """A vault of a key: encrypted share and secret store."""
     rng, record = SystemRng(), share.record
     about = {"key_id": record.epoch.hex(), "curve": record.curve_name, "user_id": user_id}
     return seal_share(
-        SEALED,
-        password=DerivedKey(bytes(32), new_salt(rng), INTERACTIVE),
+        content,
+        password=password or DerivedKey(bytes(32), new_salt(rng), INTERACTIVE),
         nodes=NodeKeys(
             seal_keys(gateway),
             {party: share.auth_key(party) for party in MPC_NODES},
             {party: hello.identity for party, hello in hellos(gateway).items()},
         ),
         rng=rng,
+        whole=whole,
         **about,
     )
 

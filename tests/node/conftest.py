@@ -7,7 +7,7 @@ import pytest
 from mpcsim.ids import MPC_NODES
 from node.process.settings import Settings
 from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
-from tests.node.harness import FAST_PLACES, system
+from tests.node.harness import system
 from tests.node.wallets import House
 
 
@@ -25,7 +25,8 @@ def house(request):
 
 @asynccontextmanager
 async def _made(house, curve):
-    yield await house.generate(curve)
+    await house.client.nodes()  # once in a node's life
+    yield house.give_key(curve)
 
 
 @pytest.fixture
@@ -52,9 +53,9 @@ def party(request):
     return request.param
 
 
-@pytest.fixture(scope="module", params=FAST_PLACES)
-def built(request):
+@pytest.fixture(scope="module")
+def built():
     """A node with everything behind it, and keys of alice on both curves, for a module."""
-    with system(request.param) as found:
+    with system() as found:
         found.make_keys()
         yield found

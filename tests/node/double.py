@@ -22,6 +22,7 @@ RECORD = {
     "secret_store": models.EXAMPLE_STORE,
     "curve": "secp256k1",
 }
+NEW_RECORD = RECORD | {"public_key": models.EXAMPLE_PUBLIC_KEY}
 NEW = {"curve": "ed25519", "password": PASSWORD}
 STRINGS = {name: RECORD[name] for name in ("encrypted_share", "secret_store")}
 BODIES = {
@@ -72,41 +73,31 @@ class WalletDouble:
     async def close(self):
         self.closed = True
 
-    async def _enter(self, caller):
-        """Whether the caller has a key."""
+    async def _enter(self, caller, key_id=None):
+        """Whether the caller has a key: this one, if it is named."""
         if caller.claims.username == "mallory":
             raise self.errors.pop(0)
-        return caller.claims.username == "alice"
-
-    async def _record(self, caller, curve):
-        return models.KeyShareRecord(
-            key_id=models.EXAMPLE_KEY_ID,
-            encrypted_share=models.EXAMPLE_SHARE,
-            secret_store=models.EXAMPLE_STORE,
-            public_key=models.EXAMPLE_PUBLIC_KEY,
-            curve=curve,
-        )
+        is_known = caller.claims.username == "alice"
+        if key_id is not None and not (is_known and key_id == models.EXAMPLE_KEY_ID):
+            raise NotFound("No such key")
+        return is_known
 
     async def generate(self, caller, curve, password, timing, name=None):
         if await self._enter(caller) and curve == "secp256k1":
             raise Conflict(f"{curve} key already exists for this user", Code.KEY_EXISTS)
-        with timing.span("argon2"):
-            await asyncio.sleep(0)
-        return await self._record(caller, curve)
+        return models.KeyShareRecord(**NEW_RECORD | {"curve": curve})
 
     async def recover(self, caller, curve, password, timing, name=None):
         if not await self._enter(caller) or curve != "secp256k1":
             raise NotFound("No such key")
-        return await self._record(caller, curve)
+        return models.KeyShareRecord(**NEW_RECORD)
 
     async def sign(self, caller, stored, *, message, timing, **fields):
-        if not await self._enter(caller) or stored.key_id != models.EXAMPLE_KEY_ID:
-            raise NotFound("No such key")
+        await self._enter(caller, stored.key_id)
         self.signed.append({"message": message, **fields})
-        with timing.span("vault"):
-            await asyncio.sleep(0)
-        with timing.span("round1"):
-            await asyncio.sleep(0)
+        for span in ("vault", "round1"):
+            with timing.span(span):
+                await asyncio.sleep(0)
         return models.EXAMPLE_SIGNATURE, []
 
     async def presign(self, caller, stored, *, count, **fields):
@@ -114,12 +105,10 @@ class WalletDouble:
         return [models.EXAMPLE_SHARE] * count
 
     async def public_key(self, caller, stored, *, path, **fields):
-        if not await self._enter(caller) or stored.key_id != models.EXAMPLE_KEY_ID:
-            raise NotFound("No such key")
+        await self._enter(caller, stored.key_id)
         self.paths.append(path)
-        return models.PublicKey(
-            public_key=models.EXAMPLE_PUBLIC_KEY, xpub=None if path is None else models.EXAMPLE_XPUB
-        )
+        xpub = None if path is None else models.EXAMPLE_XPUB
+        return models.PublicKey(public_key=models.EXAMPLE_PUBLIC_KEY, xpub=xpub)
 
     async def validate_password(self, caller, *, password, secret_store, timing):
         await self._enter(caller)
@@ -134,38 +123,30 @@ class WalletDouble:
             raise NotFound("This user has no wallet")
         self.paths.append(path)
         key = models.WalletKey(curve="secp256k1", public_key=models.EXAMPLE_PUBLIC_KEY)
-        entry = models.WalletEntry(
-            key=key, address={"evm": "0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1"}
-        )
+        address = {"evm": "0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1"}
+        entry = models.WalletEntry(key=key, address=address)
         return models.WalletInformation(user_id=caller.claims.user_id, wallets=[entry])
 
     async def keys(self, caller):
-        key = models.RegisteredKey(
-            key_id=models.EXAMPLE_KEY_ID,
-            curve="secp256k1",
-            public_key=models.EXAMPLE_PUBLIC_KEY,
-            created_at=CREATED,
-        )
+        about = {name: NEW_RECORD[name] for name in ("key_id", "curve", "public_key")}
+        key = models.RegisteredKey(**about, created_at=CREATED)
         keys = [key] if await self._enter(caller) else []
         return models.RegisteredKeys(user_id=caller.claims.user_id, keys=keys)
 
     async def user(self, caller):
         await self._enter(caller)
-        claims = caller.claims
-        return models.UserInformation(
-            user_id=claims.user_id, username=claims.username, created_at=CREATED
-        )
+        about = {name: getattr(caller.claims, name) for name in ("user_id", "username")}
+        return models.UserInformation(**about, created_at=CREATED)
 
     async def key_token(self, caller, key_id):
-        if not await self._enter(caller) or key_id != models.EXAMPLE_KEY_ID:
-            raise NotFound("No such key")
+        await self._enter(caller, key_id)
         return models.KeyToken(token="a.b.c", token_type="Bearer", expires_in=300, key_id=key_id)
 
 
 @contextmanager
-def doubled(place):
+def doubled():
     """A node between the two doubles."""
     gateway, wallet = GatewayDouble(), WalletDouble()
     app = create_app(SETTINGS, gateway, wallet)
-    with running(app, place) as api:
+    with running(app) as api:
         yield api, gateway, wallet

@@ -1,4 +1,4 @@
-"""Runs the node for tests: in process or behind a socket, with one kind of client for both."""
+"""Runs the node for tests, behind a socket, and a client of it that waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -19,18 +19,14 @@ from mpcsim.service.error_codes import HEADER, Code
 from mpcsim.service.operations import RunningGateway, open_gateway
 from mpcsim.service.process.http_limits import ConnectionLimits, listen, uvicorn_options
 from mpcsim.service.vault import Argon2Cost
-from mpcsim.service.web.transport import AsgiTransport, HttpTransport, Limits, Transport
+from mpcsim.service.web.transport import HttpTransport, Limits
 from node.app import create_app
 from node.gateway_client.client import GatewayClient
 from node.process.settings import Settings
 from node.wallet.wallet import Wallet
-from tests.helpers.tiers import fast_few
 
 T = TypeVar("T")
 
-PLACES = ("in process", "over a socket")
-FAST_PLACES = fast_few(PLACES[::-1], 1)
-"""For fixtures: over a socket, as it is run; in process only in the soak."""
 PASSWORD = "correct horse battery staple"
 CHEAP = Argon2Cost(1, 8192)
 SETTINGS = Settings(waas_api_url="http://gateway")
@@ -91,34 +87,18 @@ class Api:
 
 
 @contextmanager
-def running(app: Starlette, place: str) -> Iterator[Api]:
-    """The application with its lifespan, in one of ``PLACES``."""
+def running(app: Starlette) -> Iterator[Api]:
+    """The application behind a socket, with its lifespan."""
     loop = Loop()
     try:
-        with _running_in(loop, app, place) as api:
+        with _served(loop, app) as api:
             yield api
     finally:
         loop.close()
 
 
-def _running_in(loop: Loop, app: Starlette, place: str) -> AbstractContextManager[Api]:
-    return _in_process(loop, app) if place == PLACES[0] else _over_a_socket(loop, app)
-
-
 @contextmanager
-def _in_process(loop: Loop, app: Starlette) -> Iterator[Api]:
-    lifespan = app.router.lifespan_context(app)
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://node")
-    loop.run(lifespan.__aenter__())
-    try:
-        yield Api(app, loop, client)
-    finally:
-        loop.run(client.aclose())
-        loop.run(lifespan.__aexit__(None, None, None))
-
-
-@contextmanager
-def _over_a_socket(loop: Loop, app: Starlette) -> Iterator[Api]:
+def _served(loop: Loop, app: Starlette) -> Iterator[Api]:
     listening = listen("127.0.0.1", 0)
     config = uvicorn.Config(app, log_config=None, **uvicorn_options(ConnectionLimits()))
     # Without this, pytest would make uvicorn believe that somebody wants its access log.
@@ -146,9 +126,6 @@ class System:
 
     api: Api
     gateway: RunningGateway
-    place: str = PLACES[0]
-    address: str = ""
-    """Of the gateway, if it is behind a socket."""
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
     """Key share records of ``alice``, by curve."""
 
@@ -163,28 +140,13 @@ class System:
 
 
 @contextmanager
-def system(place: str) -> Iterator[System]:
-    """Node and gateway, both in this process or both behind sockets."""
-    gateway = open_gateway()
-    with ExitStack() as stack:
-        address = ""
-        if place == PLACES[1]:
-            behind = stack.enter_context(running(gateway.app, place))
-            address = str(behind.client.base_url)
-        api = stack.enter_context(running(_node(gateway, address), place))
-        yield System(api, gateway, place, address)
-    gateway.close()
-
-
-def _node(gateway: RunningGateway, address: str, total_s: float = 30.0) -> Starlette:
-    limits = Limits(total_s=total_s)
-    transport: Transport
-    if address:
-        transport = HttpTransport(address, limits)
-    else:
-        transport = AsgiTransport(gateway.app, limits)
-    client = GatewayClient(transport)
-    return create_app(SETTINGS, client, Wallet(client, cost=CHEAP))
+def system() -> Iterator[System]:
+    """Node and gateway, each behind a socket."""
+    with closing(open_gateway()) as gateway, running(gateway.app) as behind:
+        client = GatewayClient(HttpTransport(str(behind.client.base_url), Limits(total_s=30.0)))
+        app = create_app(SETTINGS, client, Wallet(client, cost=CHEAP))
+        with running(app) as api:
+            yield System(api, gateway)
 
 
 def answer(response: httpx.Response, status: int = 200) -> Any:

@@ -14,7 +14,7 @@ from node.process import argon2_queue
 from node.process.argon2_queue import Argon2Queue, FairScheduler, QueueFull, default_concurrency
 from tests.helpers.gateway import Clock
 from tests.helpers.tiers import examples
-from tests.node.harness import PLACES, system
+from tests.node.harness import system
 from tests.node.wallets import PASSWORD, House
 
 GUESS = "/v3/wallet/validate/password"
@@ -221,7 +221,7 @@ async def full_house(**limits):
 
 async def test_who_finds_no_room_has_changed_nothing():
     async with full_house(in_all=1) as (house, fill, gate):
-        record = await house.generate("ed25519")
+        record = house.give_key("ed25519")
         filled = fill()
         for refused in (
             house.generate("secp256k1"),
@@ -241,7 +241,7 @@ async def test_who_finds_no_room_has_changed_nothing():
 async def test_who_finds_room_no_more_leaves_no_session_behind():
     """There was room when the key generation began."""
     async with full_house(in_all=1) as (house, fill, _):
-        record = await house.generate("ed25519")
+        record = house.give_key("ed25519")
         queue, workers = house.wallet.argon2, house.wallet._workers
         fill()
         full, queue.check = queue.check, lambda user: None
@@ -256,7 +256,7 @@ async def test_who_finds_room_no_more_leaves_no_session_behind():
 
 
 def test_who_hangs_up_gives_up_its_turn_over_a_socket():
-    with system(PLACES[1]) as found:
+    with system() as found:
         share = found.user().post("/v3/wallet/generate", NEW).json()
         wallet, gate = found.api.app.state.wallet, threading.Event()
         guess = {"password": PASSWORD, "secret_store": share["secret_store"]}

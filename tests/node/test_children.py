@@ -7,7 +7,7 @@ from slip10 import SLIP10
 from mpcsim.crypto.bip32 import HARDENED, parse_path
 from node.errors import ApiError
 from tests.node import double
-from tests.node.harness import PASSWORD, PLACES, answer
+from tests.node.harness import PASSWORD, answer
 from tests.node.wallets import check_signature, failing
 
 BODIES = {path: double.BODIES[path] for path in ("/v3/wallet/sign", "/v3/wallet/publickey")}
@@ -51,7 +51,7 @@ def test_a_child_signs(built, signer):
 
 @pytest.fixture(scope="module")
 def layer():
-    with double.doubled(PLACES[0]) as (api, gateway, wallet):
+    with double.doubled() as (api, gateway, wallet):
         yield api.as_user(gateway.token()), wallet
 
 

@@ -170,24 +170,6 @@ def test_everyone_is_done(kind, curve, threaded):
         assert found.format() == keys(curve)[1].public_key.encode()
 
 
-def test_long_steps_leave_the_event_loop_alone(monkeypatch):
-    where = []
-    receive = Party.receive
-
-    def noting(self, sender, data):
-        if self.me == CLIENT:
-            where.append(threading.current_thread().name)
-        return receive(self, sender, data)
-
-    monkeypatch.setattr(Party, "receive", noting)
-    drive("dkg", "ed25519", threaded=True)
-    assert where
-    assert all(name.startswith("node worker") for name in where)
-    where.clear()
-    drive("dkg", "ed25519", threaded=False)
-    assert set(where) == {threading.current_thread().name}
-
-
 def test_the_last_word_of_a_recovery_is_heard():
     """If a peer's share comes late, the client confirms only when it is done itself."""
     late = []

@@ -180,7 +180,7 @@ async def test_an_answer_that_does_not_say_what_it_answers(early, house, record)
 async def test_what_does_not_open_ends_the_session(curve, house, record):
     """Though the request is in order otherwise: the MPC node may have begun by then."""
 
-    other = await house.generate("ed25519" if curve == "secp256k1" else "secp256k1")
+    other = house.give_key("ed25519" if curve == "secp256k1" else "secp256k1")
     store = SecretStore.from_text(record.secret_store)
     shares = [
         record.encrypted_share[:500] + "AAAA" + record.encrypted_share[504:],

@@ -9,12 +9,11 @@ import mpcsim
 from node.models import EXPECTED
 from tests.helpers.api_surface import check_described, check_surface
 from tests.node.double import doubled
-from tests.node.harness import FAST_PLACES
 
 
-@pytest.fixture(scope="module", params=FAST_PLACES)
-def api(request):
-    with doubled(request.param) as (found, _, _):
+@pytest.fixture(scope="module")
+def api():
+    with doubled() as (found, _, _):
         yield found
 
 

@@ -2,24 +2,22 @@
 with a share that works. Node, gateway and MPC nodes in this process."""
 
 import asyncio
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import pytest
 
-from mpcsim.ids import INSTITUTION, MPC_NODES, ROLES
+from mpcsim.ids import INSTITUTION
 from mpcsim.service.error_codes import Code
-from mpcsim.service.storage.database import REGISTRY, StoreFailed, StoreProblem
+from mpcsim.service.storage.database import StoreFailed, StoreProblem
 from mpcsim.service.web.transport import Reply
 from node import errors
-from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
-from tests.helpers.gateway import Clock, reopen, shares_of
+from tests.helpers.gateway import Clock, shares_of
 from tests.helpers.tiers import fast_few
 from tests.node import wallets
 
 ED, HASH = "ed25519", b"\x5c" * 32
 KEY = 'order 4711: "first try", once'
 VERBS = ("generate", "recover")
-BOTH = [ROLES[party] for party in MPC_NODES]
 
 
 async def check_works(house, record, name="alice"):
@@ -37,7 +35,7 @@ async def check_waiting(call):
 
 async def prepared(house, verb):
     """What there has to be before."""
-    return await house.generate(ED) if verb == "recover" else None
+    return house.give_key(ED) if verb == "recover" else None
 
 
 def again(house, verb, **options):
@@ -217,37 +215,6 @@ async def test_what_the_registry_cannot_write(writes, error, made, house):
     assert [len(rows) for rows in shares_of(house.gateway).values()] == [made] * 2
     setattr(registry, writes, put)
     await check_works(house, await again(house, "generate"))
-
-
-def crashed(folder, verb, at=NEVER, when="after"):
-    """Gateway and MPC nodes crash and start again, and the call is repeated; which stores the
-    first one wrote to."""
-    written = []
-
-    async def until_the_crash(house):
-        house.caller()  # signs up
-        await prepared(house, verb)
-        with crashing(at, when) as stores, suppress(Crash, errors.ApiError):
-            await again(house, verb)
-        written.extend(stores)
-
-    async def after(house):
-        await check_works(house, await again(house, verb))
-
-    for test in (until_the_crash, after):
-        house = wallets.House(reopen(folder))
-        with closing(house.gateway):
-            asyncio.run(test(house))
-    return written
-
-
-def test_a_gateway_that_is_killed_between_the_votes_and_its_record(tmp_path, monkeypatch):
-    no_waiting_for_the_disk(monkeypatch)
-    written = crashed(tmp_path / "whole", "generate")
-    first, last = (at for at, store in enumerate(written) if store == REGISTRY)
-    assert written[first + 1 : last] in (BOTH, BOTH[::-1]), "the votes"
-    for at in range(first, last + 1):
-        crashed(tmp_path / str(at), "generate", at)
 
 
 # ---------------------------------------------------------------------- the name of another call

@@ -66,7 +66,7 @@ async def test_the_first_ones_are_taken_and_it_is_said_once_what_to_set(caplog):
 
 async def test_another_identity_than_the_one_that_is_named(party):
     async with House() as house:
-        record = await house.generate("ed25519")
+        record = house.give_key("ed25519")
         named = House(house.gateway, identities=identities(house))
         named.transport.hook = impostor(party)
         said = f"The {ROLES[party]} has another identity than MPC_NODE_KEYS says"
@@ -80,7 +80,8 @@ async def test_another_identity_than_the_one_that_is_named(party):
 
 async def test_another_identity_than_at_first(party):
     async with House() as house:
-        record = await house.generate("ed25519")
+        record = house.give_key("ed25519")
+        await house.client.nodes()
         house.transport.hook = impostor(party)
         said = f"^The {ROLES[party]} has another identity than when this node first met it; "
         for making in (house.recover("ed25519"), house.generate("secp256k1")):
@@ -109,7 +110,7 @@ async def test_a_seal_key_that_has_been_replaced(party, lost):
         lost: the answer with the votes; they are read off the registry's record.
     """
     async with House() as house:
-        await house.generate("ed25519")
+        house.give_key("ed25519")
         node = house.gateway.links[party].node
         old, node._boot.seal_key = node.hello(), SealKey.generate(SystemRng())
         with node.store.database.transaction() as cursor:
@@ -123,11 +124,11 @@ async def test_a_seal_key_that_has_been_replaced(party, lost):
 
         restarted = House(house.gateway)
         restarted.transport.hook = lying
-        for making in (restarted.recover("ed25519"), restarted.generate("secp256k1")):
+        for making in (restarted.recover("ed25519"), restarted.generate("ed25519", "bob")):
             with pytest.raises(OutcomeUnknown, match="seal key is one that it has replaced"):
                 await making
         restarted.transport.hook = None
-        await restarted.sign(await restarted.recover("secp256k1"))
+        await restarted.sign(await restarted.recover("ed25519"))
 
 
 @pytest.mark.parametrize("pinned", [True, False])

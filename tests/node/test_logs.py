@@ -11,14 +11,13 @@ from mpcsim.service.web.logs import JsonLines
 from mpcsim.service.web.request_records import RequestRecord
 from node.process.logs import ANONYMOUS_LINES, RequestLog
 from tests.node.double import doubled
-from tests.node.harness import FAST_PLACES, PLACES
 
 PASSWORD = "password-that-nobody-may-see"
 
 
-@pytest.fixture(params=FAST_PLACES)
-def node(request):
-    with doubled(request.param) as found:
+@pytest.fixture
+def node():
+    with doubled() as found:
         yield found
 
 
@@ -124,7 +123,7 @@ def test_an_unhandled_exception(node, lines):
 
 
 def test_a_caller_who_goes_away(lines):
-    with doubled(PLACES[1]) as (api, gateway, _):
+    with doubled() as (api, gateway, _):
         head = (
             "POST /v3/wallet/sign HTTP/1.1\r\nHost: node\r\nContent-Type: application/json\r\n"
             f"Authorization: Bearer {gateway.token()}\r\nContent-Length: 1000\r\n\r\n"

@@ -14,7 +14,7 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.helpers.tiers import examples
-from tests.node.harness import PLACES, answer, system
+from tests.node.harness import answer, system
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -34,7 +34,7 @@ NUMBERS = count()
 
 @pytest.fixture(scope="module")
 def behind():
-    with system(PLACES[1]) as found:
+    with system() as found:
         found.make_keys()
         yield found
 

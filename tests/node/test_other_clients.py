@@ -11,7 +11,7 @@ import pytest
 
 from mpcsim.testing.backend.wallet_service import ServiceSettings, serving
 
-CLIENTS = {"node": "client.mjs", "java": "Client.java"}
+CLIENTS = {"node": ["client.mjs"], "java": ["Client.java"], "go": ["run", "client.go"]}
 SIGNATURES = 12
 
 pytestmark = pytest.mark.soak  # The whole service in its processes, once.
@@ -29,9 +29,9 @@ def test_a_wallets_first_calls(runtime, service):
     """Signed up, logged in, a key, signatures in a row and at the same time, and a wrong token."""
     if shutil.which("javac" if runtime == "java" else runtime) is None:
         pytest.skip(f"{runtime} is not installed here")
-    program = Path(__file__).with_name("clients") / CLIENTS[runtime]
     done = subprocess.run(
-        [runtime, program, service.gateway, service.address, runtime],
+        [runtime, *CLIENTS[runtime], service.gateway, service.address, runtime],
+        cwd=Path(__file__).with_name("clients"),
         env={**os.environ, "WAAS_API_KEY": service.api_key, "WAAS_API_SECRET": service.api_secret},
         capture_output=True,
         text=True,

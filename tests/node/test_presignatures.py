@@ -6,14 +6,14 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.protocols.sample_keys import presignatures
 from mpcsim.service.mpc_node import boot
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import PresignatureHeader, SealedPresignature, WrongKey, seal_presignature
 from mpcsim.service.web.transport import Reply
-from node.errors import ApiError, BadRequest, NotFound, Upstream
+from node.errors import ApiError, BadRequest, Upstream
 from node.process.settings import Settings
 from node.process.timing import Timing
 from node.signing.presigning import Presigner
@@ -152,16 +152,6 @@ async def test_many_signatures_void_nothing(monkeypatch, house, record):
     assert await sign(house, record, made) == ([], ["presigned"])
 
 
-async def test_a_recovery_voids_everything(house, record):
-    made = await house.presign(record, 2)
-    new = await house.recover("secp256k1")
-    for party in MPC_NODES:
-        assert held(house, party) == (0, 0)
-    assert await sign(house, new, made) == ([], FULL)
-    with pytest.raises(NotFound):
-        await sign(house, record, made)
-
-
 # ---------------------------------------------------------------------- who is asked for what
 
 
@@ -220,18 +210,18 @@ async def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(flip, h
 
 
 async def test_what_presignatures_are_not_for(house):
-    record = await house.generate("ed25519")
+    record = house.give_key("ed25519")
     assert await failing(BadRequest, house.presign(record)) == (
         "Invalid curve: presignatures are for secp256k1"
     )
-    whole = await house.generate("secp256k1")
+    whole = house.give_key("secp256k1")
     assert await sign(house, record, (await house.presign(whole, 1))) == ([], ["sign"])
 
 
 async def test_nor_with_a_vault_that_one_mpc_node_opens():
     """Nobody would see to it that they are used once."""
     async with House(settings=Settings(vault_policy="signer")) as house:
-        record = await house.generate("secp256k1")
+        record = house.give_key("secp256k1")
         said = await failing(BadRequest, house.presign(record))
         assert said.startswith("Invalid secret_store: with vault policy signer nobody")
         assert "sign" not in house.transport.seen

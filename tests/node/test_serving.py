@@ -1,5 +1,6 @@
 """``python -m node`` as a process: start, stop, workers, and what it says when it cannot."""
 
+import gc
 import json
 import os
 import signal
@@ -15,9 +16,18 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.process.http_limits import ConnectionLimits, listen
+from node.__main__ import main
 from node.process.settings import Settings
 from tests.helpers.processes import PATIENCE_S, until
 from tests.helpers.repo import ROOT
+
+
+@pytest.fixture(autouse=True)
+def collections_as_before():
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
 
 VARIABLES = {
     "connections": "MAX_CONNECTIONS",
@@ -35,13 +45,6 @@ def command(*arguments, **variables):
     output = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     run = [sys.executable, "-m", "node", *arguments]
     return {"args": run, "cwd": ROOT, "env": environment, **output}
-
-
-def ended(*arguments, **variables):
-    """Status and output of a node that does not start."""
-    run = command(*arguments, **{"APP_PORT": str(free_port()), **variables})
-    done = subprocess.run(**run, timeout=PATIENCE_S, check=False)
-    return done.returncode, done.stdout
 
 
 @contextmanager
@@ -96,32 +99,27 @@ def test_several_workers(tmp_path):
     assert len(started) == 2
 
 
-def test_no_http():
-    with node() as (_, client):
-        address = (client.base_url.host, client.base_url.port)
-        with socket.create_connection(address, PATIENCE_S) as connection:
-            connection.sendall(b"NOT HTTP\r\n\r\n")
-            head, _, body = connection.makefile("rb").read().partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert list(json.loads(body)) == ["error"]
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("variable", "what"), [("APP_PORT", ""), ("METRICS_PORT", "metrics: ")])
 def test_a_taken_port(variable, what):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        said = f"node: {what}cannot listen on 127.0.0.1 port {port}: Address already in use\n"
-        assert ended(**{variable: port}) == (1, said)
+        run = command(**{"APP_PORT": str(free_port()), variable: port})
+        done = subprocess.run(**run, timeout=PATIENCE_S, check=False)
+    said = f"node: {what}cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+    assert (done.returncode, done.stdout) == (1, said)
 
 
-def test_a_bad_setting():
-    assert ended(APP_PORT="no") == (2, "node: APP_PORT must be a port number, 1 to 65535\n")
+def test_a_bad_setting(monkeypatch, capsys):
+    monkeypatch.setenv("APP_PORT", "no")
+    assert main([]) == 2
+    assert capsys.readouterr().err == "node: APP_PORT must be a port number, 1 to 65535\n"
 
 
-def test_help_names_every_variable():
-    status, said = ended("--help")
-    assert status == 0
+def test_help_names_every_variable(capsys):
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["--help"])
+    said = capsys.readouterr().out
     names = {field.name for field in fields(Settings) if field.metadata}
     for name in names | set(vars(ConnectionLimits())):
         variable = VARIABLES.get(name, name.upper())
@@ -130,11 +128,11 @@ def test_help_names_every_variable():
     assert "  APP_PORT: a port number, 1 to 65535; default 9091\n" in said
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("argument", ["--port", "--hel", "serve", "-x"])
-def test_no_other_arguments(argument):
-    status, said = ended(argument)
-    assert (status, f"unrecognized arguments: {argument}" in said) == (2, True)
+def test_no_other_arguments(capsys):
+    for argument in ("--port", "--hel", "serve", "-x"):
+        with pytest.raises(SystemExit, match=r"^2$"):
+            main([argument])
+        assert f"unrecognized arguments: {argument}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no.such.name.invalid"])

@@ -79,18 +79,6 @@ async def test_one_that_gets_lost_ends_the_session_and_blames_nobody(lost):
 # ---------------------------------------------------------------------- k
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("k", "scheme"), [(2, "ot/80/2"), (4, "ot/80/4")])
-async def test_a_key_is_made_used_and_recovered(k, scheme):
-    async with House(settings=Settings(ot_extension_k=k)) as house:
-        record = await house.generate("secp256k1")
-        for signer in ("operator", "institution"):
-            await house.sign(record, HASH, signer=signer)
-        recovered = await house.recover("secp256k1")
-        await house.sign(recovered, HASH)
-        assert recovered.public_key == record.public_key
-
-
 async def test_recovery_changes_to_the_setting_in_force():
     async with House(settings=Settings(ot_extension_k=4)) as house:
         record = await house.generate("secp256k1")

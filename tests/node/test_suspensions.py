@@ -106,7 +106,7 @@ class Case:
 async def case(tmp_path):
     made = Case(tmp_path)
     async with made.opened() as house:
-        made.record = await house.generate("secp256k1")
+        made.record = house.give_key("secp256k1")
     yield made  # noqa: PT022 -- the event loop enters it
 
 
@@ -206,7 +206,7 @@ async def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(case, monke
     and whoever is honest and late is answered the same."""
 
     async with case.opened() as house:
-        bobs = await house.generate("ed25519", "bob")
+        bobs = house.give_key("ed25519", "bob")
         for cheats in (True, False):
             if not cheats:
                 monkeypatch.setattr(signing, "ecdsa", ecdsa)
@@ -291,7 +291,7 @@ async def test_only_a_record_of_later_shares_ends_a_report(case, monkeypatch, le
 
         wrong = [key.record or b"" for key in registry.all_keys()]
         wrong.append(await recovered("secp256k1"))
-        await house.generate("ed25519")
+        house.give_key("ed25519")
         wrong += [await recovered("ed25519"), await recovered("ed25519")]
         answers = [Reply(200, record) for record in wrong]
         answers.append(Reply(404, b'{"error": "no such key"}'))
@@ -391,7 +391,7 @@ async def test_keys_beyond_the_bound_are_refused_and_told_once(case, learnt, cap
     monkeypatch.setattr(node.signing.suspensions, "MAX_REPORTS", 2)
     monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.01)
     async with case.opened() as house:
-        records = {n: await house.generate("secp256k1", f"user-{n}") for n in range(3)}
+        records = {n: house.give_key("secp256k1", f"user-{n}") for n in range(3)}
 
         async def lost(name, go_on):
             if name == "suspend":

@@ -8,8 +8,8 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
 from mpcsim.service import vault
 from mpcsim.service.rpc import wire
-from node.errors import ApiError, BadRequest, StaleBoot, UntrustedNode, Upstream
-from tests.node.wallets import CHEAP, altering, failing, meddling, on
+from node.errors import ApiError, BadRequest, StaleBoot, UntrustedNode
+from tests.node.wallets import CHEAP, altering, failing, on
 
 CURVES = ("secp256k1", "ed25519")
 
@@ -115,24 +115,6 @@ async def test_a_message_that_no_session_takes_begins_none(house, record):
     said = await failing(ApiError, house.sign(record, bytes(wire.MAX_MESSAGE_BYTES + 1)))
     assert said.startswith("MPC session cannot begin: message of 65537 bytes")
     assert "sign" not in house.transport.seen
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("curve", CURVES)
-async def test_a_gateway_that_has_something_else_signed(curve, early, house, record):
-
-    def alter(body):
-        return replace(wire.Sign.from_bytes(body), message=b"\1" * 32).to_bytes()
-
-    meddling(house, "sign", alter)
-    if early:
-        assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
-        return
-    said = await failing(Upstream, house.sign(record))
-    assert said == (
-        "Upstream returned 400 Bad Request: the operator takes this for no request of whoever"
-        " holds the client's share"
-    )
 
 
 # ---------------------------------------------------------------------- restarts

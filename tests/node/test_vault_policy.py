@@ -70,16 +70,6 @@ async def test_for_an_hour(settings, house, clock, record):
     await house.sign(record, HASH)
 
 
-async def test_what_the_other_has_suspended_does_not_sign(house, clock, record):
-    """The gateway's registry is not asked here: it could be corrupt."""
-
-    other = await house.generate("ed25519", "bob")
-    house.gateway.links[INSTITUTION].node.store.suspend(record.key_id, "seen cheating")
-    said = await failing(Upstream, house.sign(record, HASH, signer="operator"))
-    assert "this key is suspended at the institution; recover it" in said
-    await house.sign(other, HASH, "bob", signer="operator")
-
-
 async def test_a_key_that_may_be_recovered_at_the_other_signs_for_an_hour(house, clock, record):
     """A gateway can keep from an MPC node that what it has voted for is in force."""
     store = house.gateway.links[INSTITUTION].node.store
@@ -235,7 +225,7 @@ async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(house, 
 
 async def test_more_suspended_keys_than_a_statement_can_name(monkeypatch, house, clock):
     node = house.gateway.links[INSTITUTION].node
-    records = [await house.generate("ed25519", f"user-{n}") for n in range(3)]
+    records = [house.give_key("ed25519", f"user-{n}") for n in range(3)]
     for record in records:
         node.store.suspend(record.key_id, "seen cheating")
     monkeypatch.setattr("mpcsim.service.mpc_node.agreement.attestations.MAX_ATTESTED", 3)

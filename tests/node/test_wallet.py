@@ -33,7 +33,7 @@ def stored():
 
     async def make():
         async with House(gateway) as house:
-            return {curve: await house.generate(curve) for curve in CURVES}
+            return {curve: house.give_key(curve) for curve in CURVES}
 
     return gateway, asyncio.run(make())
 
@@ -92,7 +92,7 @@ async def test_the_institution_signs_when_the_operator_is_down(verb, early, hous
 @pytest.mark.parametrize("damage", ["blob", "another key's", "another holder's"])
 async def test_nothing_signs_while_the_operators_share_is_damaged(caplog, damage, house, ec_record):
     """It is no fault of the caller's. Who asks to open a vault, the share alone can tell."""
-    other = await house.generate("secp256k1", "bob")
+    other = house.give_key("secp256k1", "bob")
     stores = [house.gateway.links[party].node.store for party in (OPERATOR, INSTITUTION)]
     whole = stores[0].find(ec_record.key_id)
     if damage == "blob":
@@ -224,7 +224,7 @@ async def test_public_keys(house, records):
 
 
 async def test_records_that_differ(house):
-    record, _ = await house.generate("ed25519"), await house.generate("ed25519", "bob")
+    record, _ = house.give_key("ed25519"), house.give_key("ed25519", "bob")
     texts = set()
     theirs = {}
 
@@ -332,7 +332,7 @@ async def test_a_broken_recovery_leaves_the_old_share_or_the_new(how, house):
     while broken:
         at += 1
         name = f"user-{at}"
-        old = await house.generate("ed25519", name)
+        old = house.give_key("ed25519", name)
         broken = await breaking(house, house.recover("ed25519", name), at, how)
         registered = await registered_key(house, name, "ed25519")
         assert registered is not None
@@ -351,34 +351,6 @@ async def test_a_broken_signature_is_no_hindrance(curve, how, house, records):
     while await breaking(house, house.sign(record, signer="operator"), (at := at + 1), how):
         check_signature(record.public_key, HASH, await house.sign(record, HASH))
     assert at > (2 if curve == "secp256k1" else 1)
-
-
-async def test_a_gateway_paused_while_it_activates_leaves_the_outcome_unknown(house, record):
-    late = []
-
-    async def pause(name, go_on):
-        late.append(asyncio.ensure_future(go_on()))  # takes the request when it goes on
-        house.transport.hook = on("/wallet/v1/keys", look)
-        raise errors.UpstreamTimeout
-
-    async def look(name, go_on):
-        reply = await go_on()
-        await late[0]
-        return reply
-
-    house.transport.hook = on("activate", pause)
-    said = await failing(errors.OutcomeUnknown, house.recover("ed25519"))
-    assert said == (
-        "The gateway did not answer in time. The outcome is unknown: if GET /v3/wallet/key "
-        "names a key whose share you do not hold, recover it"
-    )
-    await settled(house)
-    # It was answered 504, and the record share is dead all the same: as the text says.
-    (registered,) = (await house.wallet.keys(house.caller())).keys
-    assert registered.key_id != record.key_id
-    await failing(errors.NotFound, house.sign(record))
-    new = await house.recover("ed25519")
-    check_signature(record.public_key, HASH, await house.sign(new, HASH))
 
 
 ACTIVATIONS = [

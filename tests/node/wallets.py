@@ -17,12 +17,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import PartyId
 from mpcsim.protocols import ecdsa
 from mpcsim.service.operations import RunningGateway
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import TokenVerifier
-from mpcsim.service.vault import Argon2Cost
+from mpcsim.service.vault import Argon2Cost, DerivedKey, new_salt, password_key
 from mpcsim.service.web.transport import AsgiTransport, Reply
 from node.errors import ApiError
 from node.gateway_client.client import GatewayClient
@@ -32,7 +33,7 @@ from node.process.timing import Timing
 from node.signing.sessions import Caller
 from node.wallet.wallet import Wallet
 from tests.helpers.adversary import Adversary
-from tests.helpers.gateway import open_with
+from tests.helpers.gateway import Client, open_with, seal
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 PASSWORD = "correct horse"
@@ -105,6 +106,27 @@ class House:
     def caller(self, name: str = "alice") -> Caller:
         token, verifier = self.gateway.token(name), self.gateway.issuer.jwks()
         return Caller(token, TokenVerifier(verifier, "node", self.now).verify(token))
+
+    def give_key(self, curve: Any, name: str = "alice") -> KeyShareRecord:
+        """A key in force, out of shares that were made before: where its making is not tested."""
+        client, salt = Client.of(self.gateway, name), new_salt(SystemRng())
+        share = client.give_key(curve)
+        sealed = seal(
+            self.gateway,
+            client.token_user,
+            share,
+            share.to_bytes(),
+            DerivedKey(password_key(PASSWORD, salt, CHEAP), salt, CHEAP),
+            whole=self.wallet._whole,
+        )
+        public_key = "0x" + share.public_key.encode().hex()
+        return KeyShareRecord(
+            key_id=share.record.epoch.hex(),
+            encrypted_share=sealed[0],
+            secret_store=sealed[1],
+            public_key=public_key,
+            curve=curve,
+        )
 
     async def generate(self, curve: Any, name: str = "alice", key: Any = None) -> KeyShareRecord:
         """

@@ -24,8 +24,9 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.operations import GatewayOptions, open_gateway, open_mpc_node
 from mpcsim.service.operations.data_folder import prepare
+from mpcsim.service.operations.defaults import DATA_FOLDER
 from mpcsim.service.operations.doctor import Doctor
-from mpcsim.service.operations.supervisor import DATA_FOLDER, free_port
+from mpcsim.service.operations.supervisor import free_port
 from mpcsim.sim.network.files import latencies
 from mpcsim.testing import plugin
 from tests.helpers.gateway import Client
@@ -33,7 +34,7 @@ from tests.helpers.looked_at import looked_at
 from tests.helpers.processes import serve
 from tests.helpers.public_names import private_in
 from tests.helpers.repo import ROOT
-from tests.node.harness import PLACES, running
+from tests.node.harness import running
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode, our_app
 
@@ -111,7 +112,7 @@ def data_folder(stack: ExitStack) -> Mapping[str, Any]:
     variables = {"MPCSIM_DATA": str(data)}
     for party in MPC_NODES:
         node = stack.enter_context(closing(open_mpc_node(data, party)))
-        served = stack.enter_context(running(node.app, PLACES[1]))
+        served = stack.enter_context(running(node.app))
         variables[f"{ROLES[party].upper()}_URL"] = str(served.client.base_url)
     stack.enter_context(patch.dict(os.environ, variables))
     stack.enter_context(patch.dict(Doctor.__init__.__kwdefaults__ or {}, pause_s=0))

@@ -1,9 +1,7 @@
 """What comes from outside: a refusal costs no more than an acceptance of that size."""
 
-import inspect
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +14,6 @@ from mpcsim.errors import InvalidEncoding, MpcError
 from mpcsim.ids import BOOT_BYTES, MPC_NODES
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.service.fault_injection import app as switches
-from mpcsim.service.mpc_node import app as mpc_node
-from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import MAX_TOKEN_CHARS, TokenIssuer, TokenVerifier, make_signing_key
 from mpcsim.service.smart_account.operation.fields import MAX_BYTES, UNPRICED, parse_fields
@@ -173,12 +168,3 @@ def test_other_parsers(name):
     for data in parser.refused:
         with pytest.raises(MpcError):
             parser.parse(data)
-
-
-def test_no_answer_to_a_refusal_takes_a_thread():
-    """Starlette has handlers that are no coroutines run in threads: five times the work."""
-    with closing(open_gateway()) as gateway:
-        apps = [gateway.app, mpc_node.create_app(None), switches.create_app(None, "")]
-        handlers = [handler for app in apps for handler in app.exception_handlers.values()]
-    assert len(handlers) > 9
-    assert all(map(inspect.iscoroutinefunction, handlers))

@@ -67,7 +67,7 @@ def test_scopes_and_failures_are_told() -> None:
     assert "times of different things" in notes
     assert "call: 2 further calls failed and left no time" in notes
     legend = [text.get_text() for text in found.plot().legends[0].get_texts()]
-    assert legend == ["protocol (scope protocol)", "call (scope rest)"]
+    assert legend == ["protocol: sign, protocol alone", "call: a call, whole REST call"]
 
 
 def test_splits_need_explanations() -> None:
@@ -89,6 +89,16 @@ def test_ranked_and_as_a_table() -> None:
     assert "<td" in compare(runs)._repr_html_()
     axes = compare(runs).ranked_bars().axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["closer", "farther"]
+    bars = [line.get_xdata() for line in axes.lines if line.get_gid() == "interval"]
+    _, *rows = compare(runs).rows()
+    for bar, row in zip(bars, rows, strict=True):
+        ends = row["difference_high_ms"]["p50"], row["difference_low_ms"]["p50"]
+        assert bar == pytest.approx([-ms for ms in ends])
+    (tails,) = compare(runs).plot().axes
+    words = " ".join(tails.get_title().split())
+    assert words == "Time of sign, protocol alone: as it is compared with closer, farther"
+    drawn = {tuple(line.get_xdata()) for line in tails.lines if line.get_gid() == "interval"}
+    assert {(row["low_ms"]["p95"], row["high_ms"]["p95"]) for row in rows} <= drawn
     with pytest.raises(UsageError, match="only one was given"):
         compare({"as it is": replay(MS)}).ranked_bars()
     with pytest.raises(UsageError, match="percentile 101"):

@@ -298,7 +298,8 @@ def test_a_figure_in_a_notebook() -> None:
     shown, _ = DisplayFormatter().format(figure)
     assert set(shown) == {"text/html", "image/png", "text/plain"}
     (chart,) = re.findall(
-        r'^<img alt="figure" style="max-width:100%" src="data:image/svg\+xml;base64,([^"]+)">$',
+        r'^<style>.*</style><img alt="figure" class="mpcsim-figure" style="max-width:100%" '
+        r'src="data:image/svg\+xml;base64,([^"]+)">$',
         shown["text/html"],
     )
     assert ET.fromstring(b64decode(chart)).tag.endswith("svg")

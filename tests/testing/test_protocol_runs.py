@@ -317,6 +317,7 @@ def test_what_never_took_place_is_told() -> None:
     ("made", "told"),
     [
         (lambda: Order(()), "an order has no numbers"),
+        (lambda: Order(3), "order: expected tuple, not int"),  # type: ignore[arg-type]
         (lambda: Order(("a",)), "order: expected int, not str"),  # type: ignore[arg-type]
         (lambda: MessageReplay(0), "replay message is 0: counted from 1"),
         (lambda: LocalRun([1, 2]), "parties: 1 is none"),  # type: ignore[list-item]

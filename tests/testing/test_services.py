@@ -185,8 +185,8 @@ def test_the_plugin(tmp_path, service):
     credentials = gateway.credentials
     right = service is faulty.Faulty
     with (
-        running(gateway.app, "over a socket") as front,
-        running(service(our_app(gateway)), "over a socket") as node,
+        running(gateway.app) as front,
+        running(service(our_app(gateway))) as node,
     ):
         done = pytest_with_the_kit(
             tmp_path,
@@ -272,7 +272,7 @@ def test_the_options(tmp_path):
         "    assert wallet_seed == 3\n"
     )
     options = ("--wallet-profile=soak", "--wallet-seconds=7", "--wallet-seed=3")
-    with running(Starlette(), "over a socket") as node:
+    with running(Starlette()) as node:
         address = (f"--wallet-target={node.client.base_url}", "--wallet-tokens=ours:token")
         done = pytest_with_the_kit(tmp_path, *options, *address)
     assert done.returncode == 0, done.stdout + done.stderr

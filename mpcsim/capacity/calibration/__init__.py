@@ -1,5 +1,5 @@
 """Calibration: service demands from measurements of the real service on this machine."""
 
-from mpcsim.capacity.calibration.calibrating import MINUTES, calibrate
+from mpcsim.capacity.calibration.calibrating import calibrate
 
-__all__ = ["MINUTES", "calibrate"]
+__all__ = ["calibrate"]

@@ -21,7 +21,7 @@ from mpcsim.service.operations.supervisor import (
     node_program,
     process_group,
 )
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 
 _PROC: Final = Path("/proc")
 

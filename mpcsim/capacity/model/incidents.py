@@ -107,6 +107,18 @@ EVENTS: Final[Mapping[str, type[Event]]] = {
 }
 
 
+def event_name(event: Event) -> str:
+    """Return what an incident does to what, as ``institution pauses``."""
+    verb = next(verb for verb, kind in EVENTS.items() if isinstance(event, kind))
+    match event:
+        case Slowdown():
+            return f"link to the {event.link} {verb}"
+        case BulkReshare():
+            return f"everybody {verb}"
+        case _:
+            return f"{event.part} {verb}"
+
+
 def active_interval_s(event: Event) -> tuple[float, float]:
     """Return when an incident is active: begin and end.
 

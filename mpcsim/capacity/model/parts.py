@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, Self, get_args
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, ROLES
-from mpcsim.service.gateway.sessions.sessions import MAKING_QUEUE
+from mpcsim.service.gateway.defaults import MAKING_QUEUE
 from mpcsim.sim.network.service_paths import service_paths
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import is_whole_number

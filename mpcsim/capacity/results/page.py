@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from mpcsim.capacity.model.incidents import event_name
 from mpcsim.capacity.results import answers
 from mpcsim.capacity.results.record import Percentile, RunRecord
 from mpcsim.errors import UsageError
@@ -51,6 +52,10 @@ def _contents(run: RunRecord) -> tuple[list[str], list[Table]]:
 
 def _notes(run: RunRecord, latencies: Mapping[str, list[Percentile]]) -> Iterator[str]:
     yield answers.first_to_break(run)
+    for event in run.workload.events:
+        if event.at_s >= run.length_s:
+            at = answers.format_clock(event.at_s)
+            yield f"{event_name(event)} at {at}: never took place, the run was over by then"
     yield f"answered: {run.throughput_per_s():,.4g} calls a second"
     for operation, found in latencies.items():
         yield from _restrictions(operation, found)

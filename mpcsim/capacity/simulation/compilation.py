@@ -20,7 +20,7 @@ from mpcsim.capacity.simulation.call_graph import (
     CallGraph,
     Message,
 )
-from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
+from mpcsim.service.gateway.defaults import LINK_TIMEOUT_S
 from mpcsim.sim.network.service_paths import service_paths
 from mpcsim.sim.network.topology import Network
 from node.process.settings import Settings

@@ -7,7 +7,7 @@ import platform
 
 import click
 
-from mpcsim.bench import FULL_RUNS, SECTIONS, sections
+from mpcsim.bench import FULL_RUNS, SECTIONS
 from mpcsim.cli.command import FILE, Command, Options, option, repeatable
 from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
@@ -35,6 +35,8 @@ def command() -> Command:
 
 def run(options: Options) -> int:
     """Measure, and print each table when it is there."""
+    from mpcsim.bench import sections
+
     if options.runs < 1:
         raise UsageError("--runs must be at least 1")
     if options.json and not options.json.parent.is_dir():

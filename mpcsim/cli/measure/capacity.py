@@ -12,23 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from mpcsim.capacity import Cheapest, Curve, Plan, Sensitivity
 from mpcsim.capacity.model import EXACTNESSES
 from mpcsim.cli.command import FILE, Command, Options, argument, flag, option, repeatable
-from mpcsim.cli.outputs import PICTURES, check_ending, save_figure
+from mpcsim.cli.outputs import PICTURES, prepare_output, save_figure
 from mpcsim.cli.outputs import TABLES as TABLE_ENDINGS
 from mpcsim.cli.progress import ProgressBar
 from mpcsim.cli.reference import PLAN, reference_option
 from mpcsim.errors import UsageError, unknown
-from mpcsim.processes import Processes
 from mpcsim.sim import Table
-from mpcsim.sim.experiments import PointFailed
 from mpcsim.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from mpcsim.capacity import Run
+    from mpcsim.capacity import Cheapest, Plan, Run
 
 FIGURES: Final = ("timeline", "utilisation", "slowest", "deployment", "curve")
 TABLES: Final = ("run", "curve", "sensitivity", "cheapest")
@@ -145,6 +142,7 @@ def run(options: Options) -> int:
         Overloaded,
         running,  # here: it comes with the compiled simulation
     )
+    from mpcsim.sim.experiments import PointFailed
 
     _check(options, plan)
     about = {
@@ -227,6 +225,8 @@ def _run_many(plan: Plan, workers: int | None, out: _Outputs) -> None:
 
 def _plan(options: Options) -> Plan:
     """Return the plan of the file, with the options in place of its entries."""
+    from mpcsim.capacity import Curve, Plan, Sensitivity
+
     if options.config is None:
         raise UsageError("CONFIG is missing: a file; --example prints one")
     try:
@@ -253,6 +253,8 @@ def _plan(options: Options) -> Plan:
 
 
 def _cheapest(options: Options, known: Cheapest | None) -> Cheapest:
+    from mpcsim.capacity import Cheapest
+
     choices = dict(map(_choice, options.cheapest)) or (known.choices if known else {})
     p99_ms = options.p99 if options.p99 is not None else (known.p99_ms if known else None)
     if p99_ms is None:
@@ -288,14 +290,14 @@ def _check(options: Options, plan: Plan) -> None:
         ("--figure", options.figure, FIGURES),
         ("--table", options.table, TABLES),
     ):
-        for path in paths:  # their folder is made when they are written
-            check_ending(name, path, PICTURES if known is FIGURES else TABLE_ENDINGS)
+        for path in paths:
             if path.stem not in known:
                 raise UsageError(f"{name}: {path}: {unknown(name[2:], path.stem, known)}")
             if options.dry_run and path.stem != "deployment":
                 raise UsageError(f"{name}: {path}: --dry-run runs nothing that it could show")
             if path.stem in TABLES[1:] and getattr(plan, path.stem) is None:
                 raise UsageError(f"{name}: {path}: nobody asks for it: --{path.stem}")
+            prepare_output(name, path, PICTURES if known is FIGURES else TABLE_ENDINGS)
     if options.workers is not None and options.workers < 1:
         raise UsageError(f"--workers is {options.workers}: not a whole number from 1 on")
 
@@ -340,7 +342,6 @@ class _Outputs:
 
     def _written(self, option: str, path: Path, write: Callable[[Path], object]) -> None:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             write(path)
         except OSError as error:
             raise UsageError(f"{option}: {path}: {error.strerror or error}") from None
@@ -381,6 +382,8 @@ def _print(*lines: str) -> None:
 def _executor(workers: int | None) -> Iterator[Executor | None]:
     """Yield an executor of runs: None for this process, or a pool of ``workers``; by default one a
     core."""
+    from mpcsim.processes import Processes
+
     if workers is None:
         yield None
     elif workers == 1:

@@ -12,8 +12,7 @@ from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
 from mpcsim.cli.token import data_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.operations import PARTS, back_up, restore
-from mpcsim.service.storage import REGISTRY
+from mpcsim.service.storage import PARTS, REGISTRY
 
 _BACKUP: Final = """\
 Copy the store of one service, whether or not it runs, to a new file. One part at a time: no command
@@ -57,6 +56,8 @@ def _parameters() -> list[click.Parameter]:
 
 
 def _back_up(options: Options) -> int:
+    from mpcsim.service.operations import back_up
+
     found = back_up(options.data, options.part, options.file, time.time)
     sys.stdout.write(
         f"{options.file}: the {found.role}'s store as of {found.taken}; keep it as secret as that\n"
@@ -65,6 +66,8 @@ def _back_up(options: Options) -> int:
 
 
 def _restore(options: Options) -> int:
+    from mpcsim.service.operations import restore
+
     if options.other_restored_too and options.part == REGISTRY:
         raise UsageError("--other-restored-too is for an MPC node's store")
     done = restore(

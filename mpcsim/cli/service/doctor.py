@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,9 +15,11 @@ from mpcsim.cli.ports import mpc_node_address
 from mpcsim.cli.token import data_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.gateway import Finding, Problem, ProblemKind
-from mpcsim.service.operations import Doctor, KeyReport, doctor
 from mpcsim.sim import counted
+
+if TYPE_CHECKING:
+    from mpcsim.service.gateway import Finding, Problem
+    from mpcsim.service.operations import Doctor, KeyReport
 
 KINDS: Final = ("fit", "stuck", "untold")
 """Kinds of keys in the totals; of ``untold`` keys a part that could not be reached knows more."""
@@ -60,10 +62,12 @@ def run(options: Options) -> int:
 
 
 async def _examine(options: Options) -> int:
+    from mpcsim.service.operations import open_doctor
+
     addresses = {party: mpc_node_address(party) for party in MPC_NODES}
     totals: Counter[str] = Counter()
     users = set()
-    async with doctor(options.data, addresses) as found:
+    async with open_doctor(options.data, addresses) as found:
         found.sign_up(dict(options.name))
         user_id = None if options.user is None else found.user_id(options.user)
         async for examined in found.examine(user_id, repair=options.repair):
@@ -85,6 +89,8 @@ async def _examine(options: Options) -> int:
 
 def _kind(finding: Finding) -> str:
     """Return the kind that a key counts as."""
+    from mpcsim.service.gateway import ProblemKind
+
     if any(problem.kind is not ProblemKind.UNHEARD for problem in finding.problems):
         return "stuck"
     return "untold" if finding.problems else "fit"
@@ -114,6 +120,8 @@ def _who(finding: Finding) -> str:
 
 
 def _sentence(problem: Problem) -> str:
+    from mpcsim.service.gateway import ProblemKind
+
     if problem.kind is ProblemKind.UNHEARD:
         return problem.text
     return f"{problem.text}: {problem.advice}"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
-from mpcsim.service.mpc_node import Event, read_log, verify_logs
 from mpcsim.sim import counted
+
+if TYPE_CHECKING:
+    from mpcsim.service.mpc_node import Event
 
 
 def command() -> Command:
@@ -33,6 +36,8 @@ def command() -> Command:
 
 def run(options: Options) -> int:
     """Print events, one a line; or what is wrong with them."""
+    from mpcsim.service.mpc_node import read_log, verify_logs
+
     log = read_log(options.store)
     if not options.verify:
         form = _as_json if options.json else _line

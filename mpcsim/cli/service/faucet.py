@@ -10,7 +10,6 @@ import click
 
 from mpcsim.cli.command import Command, Options, argument, option
 from mpcsim.cli.token import data_option
-from mpcsim.service.operations import chain_file
 
 WEI: Final = 10**18
 MOST: Final = 10**9
@@ -34,7 +33,8 @@ def run(options: Options) -> int:
     Raises:
         UsageError: the address is none, or no gateway runs a chain of its own.
     """
-    from mpcsim.service.smart_account import give_coins  # loads the libraries of Ethereum
+    from mpcsim.service.operations import chain_file
+    from mpcsim.service.smart_account import give_coins
 
     balance = give_coins(chain_file(options.data), options.address, options.coins)
     sys.stdout.write(f"{options.address} has {Decimal(balance) / WEI:f} coins\n")

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -29,21 +29,22 @@ from mpcsim.cli.ports import (
 from mpcsim.cli.token import data_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.gateway import Rate
-from mpcsim.service.gateway.api import TOKEN_LIFETIME_S, MakeService, in_own_process, over_rpc
-from mpcsim.service.gateway.links import LINK_TIMEOUT_S
-from mpcsim.service.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.service.operations import (
-    HOST,
-    GatewayOptions,
-    RunningGateway,
-    chain_file,
-    open_gateway,
-    serve,
+from mpcsim.service.gateway import (
+    LEASE_S,
+    LINK_TIMEOUT_S,
+    MAKING_QUEUE,
+    MAKING_WAIT_S,
+    TOKEN_LIFETIME_S,
 )
+from mpcsim.service.operations import HOST
 from mpcsim.service.process import ConnectionLimits, describe, read
 from mpcsim.service.web import SHARE, LogSettings, configure_logs
 from mpcsim.sim.network import FORWARDING
+
+if TYPE_CHECKING:
+    from mpcsim.service.gateway import Rate
+    from mpcsim.service.gateway.api import MakeService
+    from mpcsim.service.operations import RunningGateway
 
 LIMITS: Final = {
     "guesses": "checks of a password",
@@ -186,6 +187,8 @@ def run(
         now: seconds since 1970 UTC.
         opened: is given the gateway before it serves.
     """
+    from mpcsim.service.operations import GatewayOptions, chain_file, open_gateway, serve
+
     limits = read(ConnectionLimits, os.environ)
     shown_at = metrics_port(options)
     log = configure_logs(log_format(options), log_folder(), "gateway")
@@ -224,6 +227,8 @@ def run(
 
 def _rate(text: str) -> Rate:
     """Parse a rate."""
+    from mpcsim.service.gateway import Rate
+
     try:
         return Rate.parse(text)
     except UsageError as error:
@@ -237,6 +242,8 @@ def _chain(address_file: Path) -> MakeService:
     Raises:
         UsageError: only one of the two is set, the key is none, or the budget is no number.
     """
+    from mpcsim.service.gateway.api import in_own_process, over_rpc
+
     budget = _whole("CHAIN_BUDGET_WEI")
     url, key = os.environ.get("CHAIN_RPC_URL"), os.environ.get("CHAIN_BUNDLER_KEY")
     if bool(url) != bool(key):

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,18 +21,13 @@ from mpcsim.cli.ports import (
     mpc_node_variable,
 )
 from mpcsim.cli.token import data_option
-from mpcsim.crypto import SystemRng
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.service.operations import (
-    HOST,
-    GatewayOptions,
-    RunningMpcNode,
-    open_mpc_node,
-    prepare,
-    serve,
-)
+from mpcsim.service.operations import HOST
 from mpcsim.service.process import ConnectionLimits, describe, read
 from mpcsim.service.web import LogSettings, configure_logs
+
+if TYPE_CHECKING:
+    from mpcsim.service.operations import RunningMpcNode
 
 PARTIES = {ROLES[party]: party for party in MPC_NODES}
 
@@ -77,6 +73,8 @@ def run(
     opened: Callable[[RunningMpcNode], None] = lambda node: None,
 ) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP; arguments as for the gateway."""
+    from mpcsim.service.operations import GatewayOptions, open_mpc_node, serve
+
     limits = read(ConnectionLimits, os.environ)
     shown_at = metrics_port(options)
     log = configure_logs(log_format(options), log_folder(), options.role)
@@ -88,6 +86,9 @@ def run(
 
 
 def _link(options: Options) -> int:
+    from mpcsim.crypto import SystemRng
+    from mpcsim.service.operations import prepare
+
     configure_logs(log_format(options))
     data: Path = options.data
     prepare(data, SystemRng(), [PARTIES[options.role]])

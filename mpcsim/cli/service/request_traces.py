@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,17 +16,9 @@ from mpcsim.cli.command import FILE, Command, Options, argument, flag, option, r
 from mpcsim.cli.logs import log_folder
 from mpcsim.cli.token import data_option
 from mpcsim.errors import UsageError, escape_unprintable
-from mpcsim.service.operations import log_folder_of
-from mpcsim.service.request_traces import (
-    LogFollower,
-    LogScan,
-    Request,
-    assemble_trace,
-    find_request,
-    find_requests,
-    text,
-    to_simulator_trace,
-)
+
+if TYPE_CHECKING:
+    from mpcsim.service.request_traces import LogScan, Request
 
 LAST: Final = 20
 LINES_OF_A_CALL: Final = 50
@@ -69,6 +61,9 @@ def command() -> Command:
 
 def run(options: Options) -> int:
     """Print the trace of a call, or list calls."""
+    from mpcsim.service.operations import log_folder_of
+    from mpcsim.service.request_traces import assemble_trace, find_request, text, to_simulator_trace
+
     folders = list(options.folder) or [Path(log_folder() or log_folder_of(options.data))]
     if options.request_id is None:
         if options.perfetto:
@@ -91,6 +86,8 @@ def run(options: Options) -> int:
 
 
 def _list(folders: Sequence[Path], options: Options) -> int:
+    from mpcsim.service.request_traces import LogFollower, Request, find_requests, text
+
     errors: bool = options.errors
     following = LogFollower(folders) if options.follow else None
     found = find_requests(folders, None if errors else LINES_OF_A_CALL * options.n)
@@ -112,6 +109,8 @@ def _list(folders: Sequence[Path], options: Options) -> int:
 
 
 def _write(made: Sequence[Request], *, as_json: bool) -> None:
+    from mpcsim.service.request_traces import text
+
     if as_json:
         lines = [json.dumps(asdict(request)) for request in made]
     else:

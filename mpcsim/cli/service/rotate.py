@@ -10,17 +10,9 @@ import click
 from mpcsim.cli.command import Command, Options, flag, group, option
 from mpcsim.cli.service.mpc_node import PARTIES, role_argument
 from mpcsim.cli.token import data_option
-from mpcsim.crypto import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.service.operations import (
-    GRACE_S,
-    link_file,
-    replace_lost_seal_key,
-    rotate_link,
-    rotate_token_key,
-)
-from mpcsim.service.storage import REGISTRY
+from mpcsim.service.operations import GRACE_S
 from mpcsim.sim import counted
 
 
@@ -82,6 +74,9 @@ def _seal_key_command() -> Command:
 
 
 def _token_key(options: Options) -> int:
+    from mpcsim.crypto import SystemRng
+    from mpcsim.service.operations import rotate_token_key
+
     end = rotate_token_key(options.data, SystemRng(), at_once=options.now)
     _print("Tokens are signed with a new key from now on.")
     if end is None:
@@ -94,6 +89,10 @@ def _token_key(options: Options) -> int:
 
 
 def _link(options: Options) -> int:
+    from mpcsim.crypto import SystemRng
+    from mpcsim.service.operations import link_file, rotate_link
+    from mpcsim.service.storage import REGISTRY
+
     party: PartyId = PARTIES[options.role]
     until = rotate_link(options.data, party, SystemRng(), grace_s=options.grace)
     node, gateway = (link_file(options.data, role, party) for role in (ROLES[party], REGISTRY))
@@ -109,6 +108,9 @@ def _link(options: Options) -> int:
 
 
 def _seal_key(options: Options) -> int:
+    from mpcsim.crypto import SystemRng
+    from mpcsim.service.operations import replace_lost_seal_key
+
     if not options.lost:
         raise UsageError("only if the old key is lost: --lost")
     shares = replace_lost_seal_key(options.data, PARTIES[options.role], SystemRng())

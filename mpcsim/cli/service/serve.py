@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
-
-import httpx
+from typing import TYPE_CHECKING, Final
 
 from mpcsim.cli.command import Command, Options, flag, option
 from mpcsim.cli.logs import log_format, log_format_option
@@ -32,29 +30,18 @@ from mpcsim.cli.ports import (
     port,
 )
 from mpcsim.cli.service import gateway
-from mpcsim.cli.service.jupyterlab import lab_program
 from mpcsim.cli.token import data_option
-from mpcsim.crypto import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.service.operations import (
-    DATA_FOLDER,
-    HOST,
-    METRICS_VARIABLE,
-    ProcessGroup,
-    Program,
-    RestartPolicy,
-    backend,
-    check_ports,
-    log_folder_of,
-    node_program,
-    process_group,
-)
+from mpcsim.service.operations import DATA_FOLDER, HOST, METRICS_VARIABLE
 from mpcsim.service.process import ConnectionLimits, describe, interrupt_once, read
-from mpcsim.service.rpc import HELLO_PATH, Hello, pinned_identities
 from mpcsim.service.storage import REGISTRY
 from mpcsim.service.web import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
-from mpcsim.sim import Scenario, counted
+from mpcsim.sim import counted
+
+if TYPE_CHECKING:
+    from mpcsim.service.operations import ProcessGroup, Program, RestartPolicy
+    from mpcsim.sim import Scenario
 
 DEMO_USER: Final = "alice"
 SHOWN: Final = ("node", REGISTRY, *(ROLES[party] for party in MPC_NODES))
@@ -101,6 +88,8 @@ def run(options: Options) -> int:
     An MPC node that ends is started again, and the others go on meanwhile: they are other people's.
     When anything else ends, so does the rest.
     """
+    from mpcsim.service.operations import log_folder_of, process_group
+
     under = conditions(options.network)
     read(ConnectionLimits, os.environ)
     shown = _metrics_ports(options)
@@ -152,6 +141,7 @@ def _starter(processes: ProcessGroup, options: Options) -> Iterator[_Starter]:
     if options.control is None:
         yield _Starter(processes, processes.start)
         return
+    from mpcsim.crypto import SystemRng
     from mpcsim.service.fault_injection import (
         FaultController,
         access,
@@ -185,6 +175,9 @@ def _start(
     Args:
         shown: where each process can be looked at, by its name.
     """
+    from mpcsim.cli.service.jupyterlab import lab_program
+    from mpcsim.service.operations import RestartPolicy, backend, node_program
+
     app_port = port("APP_PORT", APP_PORT)
     found = backend(
         options.data,
@@ -270,6 +263,8 @@ def _check_ports(options: Options, shown: Mapping[str, int]) -> None:
     Raises:
         UsageError: some are taken: names all of them.
     """
+    from mpcsim.service.operations import Program, check_ports
+
     wanted = {ROLES[p]: (mpc_node_port(p), mpc_node_variable(p, "PORT")) for p in MPC_NODES}
     wanted["gateway"] = gateway_port(), "GATEWAY_PORT"
     if not options.gateway_only:
@@ -288,6 +283,10 @@ def _check_ports(options: Options, shown: Mapping[str, int]) -> None:
 def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:
     """Return the environment variables that pin the MPC nodes' identities for the REST node, read
     from the nodes themselves; variables that are set already stay."""
+    import httpx
+
+    from mpcsim.service.rpc import HELLO_PATH, Hello, pinned_identities
+
     if os.environ.get(pinned_identities.VARIABLE):
         return {}
     identities = {}

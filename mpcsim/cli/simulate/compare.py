@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from mpcsim.cli.command import Command, Options, argument, flag, option
 from mpcsim.cli.network import SUFFIX, format_losses, losses, scenario
-from mpcsim.cli.outputs import TABLES, check_ending, check_picture, save_figure, save_rows
+from mpcsim.cli.outputs import PICTURES, TABLES, prepare_output, save_figure, save_rows
 from mpcsim.cli.reference import SCENARIO, reference_option
-from mpcsim.cli.simulate.trace import load
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, ROLES, PartyId
-from mpcsim.sim import (
-    Generate,
-    Policy,
-    Scenario,
-    Sign,
-    SignPresigned,
-    compare,
-    run_scenario,
-)
-from mpcsim.sim.replay import CompletionTimes, MessageGraph, record
 from mpcsim.version import __version__
+
+if TYPE_CHECKING:
+    from mpcsim.sim import Scenario
+    from mpcsim.sim.replay import CompletionTimes, MessageGraph
 
 T = TypeVar("T")
 
@@ -103,8 +97,12 @@ def replay_options(samples: int) -> list[click.Parameter]:
 
 def run(options: Options) -> int:
     """Replay each scenario and print the table."""
-    check_picture(options.figure)
-    check_ending("--table", options.table, TABLES)
+    from mpcsim.sim import compare
+
+    prepare_output("--figure", options.figure, PICTURES)
+    prepare_output("--table", options.table, TABLES)
+    if twice := [name for name, times in Counter(options.scenarios).items() if times > 1]:
+        raise UsageError(f"{', '.join(twice)} twice: name each scenario once")
     scenarios = {name: _scenario(name) for name in options.scenarios}
     found = compare({name: _replay(name, what, options) for name, what in scenarios.items()})
     rows = [
@@ -152,6 +150,9 @@ def _labelled(runs: Mapping[str, T], scenarios: Mapping[str, Scenario]) -> dict[
 
 
 def _replay(name: str, what: Scenario, options: Options) -> CompletionTimes:
+    from mpcsim.sim import Policy, run_scenario
+    from mpcsim.sim.replay import record
+
     if what.faults or what.policy != Policy():
         raise UsageError(
             f"{name}: a replay has no faults and no policy: take them out, or run mpcsim sim {name}"
@@ -177,6 +178,9 @@ def replay_scenario(graph: MessageGraph, what: Scenario, options: Options) -> Co
 
 def _scenario(name: str) -> Scenario:
     """Return the scenario of a file, a preset or a trace."""
+    from mpcsim.cli.simulate.trace import load
+    from mpcsim.sim import Scenario
+
     if not name.endswith(TRACE):
         return scenario(name)
     if not (known := load(name).scenario):
@@ -192,7 +196,7 @@ def signing_call(what: Scenario) -> MessageGraph:
         UsageError: no service has such parties, threshold, scheme or signers, or an entry of the
             scenario would have no effect.
     """
-    # The service is loaded only for those who ask for it.
+    from mpcsim.sim import Generate, Scenario, Sign, SignPresigned
     from node.calls import signing_call as recorded
 
     what.check_service()

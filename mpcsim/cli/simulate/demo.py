@@ -12,17 +12,18 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-import httpx
 
 from mpcsim.cli.command import Command, Options, flag, option
 from mpcsim.cli.network import network_option, scenario
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
-from mpcsim.service.operations import access_token, backend, free_port, node_program, process_group
+
+if TYPE_CHECKING:
+    import httpx
 
 DEFAULT_NETWORK: Final = "seoul,institution=frankfurt"
 PASSWORD: Final = "correct horse battery staple"
@@ -61,6 +62,16 @@ def command() -> Command:
 
 def run(options: Options) -> int:
     """Start the system, go through a wallet's life, print the table."""
+    import httpx
+
+    from mpcsim.service.operations import (
+        access_token,
+        backend,
+        free_port,
+        node_program,
+        process_group,
+    )
+
     preset = options.network or DEFAULT_NETWORK
     network = scenario(preset).network
     if not options.json:

@@ -13,7 +13,7 @@ import click
 
 from mpcsim.cli.command import Command, Options, argument, flag, group, option, repeatable
 from mpcsim.cli.network import SUFFIX, scenario
-from mpcsim.cli.outputs import check_picture, save_figure
+from mpcsim.cli.outputs import PICTURES, prepare_output, save_figure
 from mpcsim.cli.reference import MEASUREMENTS, NETWORK, reference_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
@@ -183,9 +183,8 @@ def run_fit(options: Options) -> int:
 
 def _check_outputs(options: Options) -> None:
     """Check the outputs before anything is fitted."""
-    if options.output is not None and not options.output.endswith(SUFFIX):
-        raise UsageError(f"--output: {options.output} does not end in {SUFFIX}")
-    check_picture(options.figure)
+    prepare_output("--output", options.output, (SUFFIX,))
+    prepare_output("--figure", options.figure, PICTURES)
     if len(options.site) not in (0, 2):
         raise UsageError("--site: a pair has two of them: --site=client --site=gateway")
     if options.mbit is not None and not 0 < options.mbit < float("inf"):

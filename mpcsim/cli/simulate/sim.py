@@ -7,28 +7,19 @@ import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
 from mpcsim.cli.network import format_losses, losses, scenario
 from mpcsim.cli.reference import SCENARIO, reference_option
 from mpcsim.cli.simulate.compare import replay_options, replay_scenario
 from mpcsim.errors import UsageError
-from mpcsim.sim import (
-    Network,
-    Result,
-    Scenario,
-    Table,
-    Trace,
-    compare,
-    counted,
-    milliseconds,
-    run_scenario,
-    size,
-)
-from mpcsim.sim.replay import CompletionTimes, record
-from mpcsim.sim.traces import sequential_delays
+from mpcsim.sim import Table, counted, milliseconds, size
 from mpcsim.version import __version__
+
+if TYPE_CHECKING:
+    from mpcsim.sim import Network, Result, Scenario, Trace
+    from mpcsim.sim.replay import CompletionTimes
 
 PERCENTS: Final = (50.0, 95.0, 99.0)
 
@@ -77,6 +68,9 @@ def run(options: Options) -> int:
     """Run the scenario; return 1 unless everything completed and is valid."""
     if options.approximate and not options.samples:
         raise UsageError("--approximate changes a replay, and there is none: add --samples=N")
+    from mpcsim.sim import run_scenario
+    from mpcsim.sim.replay import record
+
     what = scenario(options.scenario)
     results = run_scenario(what)
     replays = [
@@ -124,6 +118,8 @@ def _write_traces(folder: Path, results: tuple[Result[Any], ...]) -> Iterator[Pa
 
 
 def _data(result: Result[Any], replay: CompletionTimes | None) -> dict[str, Any]:
+    from mpcsim.sim.traces import sequential_delays
+
     trace = result.trace
     found: dict[str, Any] = {
         "task": trace.name,
@@ -153,6 +149,9 @@ def _format_results(
     network: Network, results: tuple[Result[Any], ...], replays: list[CompletionTimes | None]
 ) -> Iterator[str]:
     """Yield the page: how many tasks completed, a row for each, and its replays' percentiles."""
+    from mpcsim.sim import compare
+    from mpcsim.sim.traces import sequential_delays
+
     over = network.name or "a network"
     good = sum(result.ok for result in results)
     yield f"{over}: {good} of {counted(len(results), 'task')} completed valid"

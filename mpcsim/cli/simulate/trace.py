@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mpcsim.cli.command import FILE, Command, Options, argument, flag, option
 from mpcsim.errors import InvalidEncoding, UsageError, escape_unprintable
-from mpcsim.sim import Trace, rerun
+
+if TYPE_CHECKING:
+    from mpcsim.sim import Trace
 
 FORMS: Final = ("json", "mermaid", "scenario", "perfetto", "rerun")
 
@@ -29,6 +31,8 @@ def command() -> Command:
 
 def run(options: Options) -> int:
     """Print the chosen forms; by default the summary and the critical path."""
+    from mpcsim.sim import rerun
+
     chosen = [f"--{form}" for form in FORMS if getattr(options, form)]
     if len(chosen) > 1:
         raise UsageError(f"one of them at a time: {', '.join(chosen)}")
@@ -64,6 +68,8 @@ def load(path: str) -> Trace:
     Raises:
         UsageError: it cannot be read, or is none: says where.
     """
+    from mpcsim.sim import Trace
+
     try:
         return Trace.load(path)
     except OSError as error:

@@ -102,7 +102,7 @@ def _picture(comparison: Comparison) -> str:
         return ""
     times = {side.upper(): replay.answered_ms for side, replay in comparison.replays.items()}
     return figures.html(
-        figures.tail_plot({"signing calls (scope rest)": times}), "calls that take longer"
+        figures.tail_plot({"signing calls, whole REST call": times}), "calls that take longer"
     )
 
 

@@ -11,20 +11,27 @@ wraps the product: a clock that is given, a network that can be changed, a layer
 application.
 """
 
-from mpcsim.service.fault_injection import access, app
-from mpcsim.service.fault_injection.client import over_http
-from mpcsim.service.fault_injection.commands import COMMANDS, Argument, ControlCommand
-from mpcsim.service.fault_injection.controller import (
-    FaultController,
-    check_workers,
-    with_fault_injection,
-)
-from mpcsim.service.fault_injection.process_faults import (
-    FaultMiddleware,
-    ProcessFaults,
-    TokenExpiry,
-    accept_faults,
-)
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.service.fault_injection import access, app
+    from mpcsim.service.fault_injection.client import over_http
+    from mpcsim.service.fault_injection.commands import COMMANDS, Argument, ControlCommand
+    from mpcsim.service.fault_injection.controller import (
+        FaultController,
+        check_workers,
+        with_fault_injection,
+    )
+    from mpcsim.service.fault_injection.process_faults import (
+        FaultMiddleware,
+        ProcessFaults,
+        TokenExpiry,
+        accept_faults,
+    )
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "COMMANDS",

@@ -21,7 +21,7 @@ from mpcsim.errors import InvalidEncoding, UsageError, unknown
 from mpcsim.service.errors import BAD_REQUEST, NOT_FOUND, UNAUTHORIZED, UNAVAILABLE, Refused
 from mpcsim.service.fault_injection.commands import COMMANDS
 from mpcsim.service.fault_injection.conditions import NotApplied
-from mpcsim.service.operations.supervisor import HOST
+from mpcsim.service.operations.defaults import HOST
 from mpcsim.service.process.http_limits import ConnectionLimits, listen, uvicorn_options
 from mpcsim.service.web.http import HANDLERS, App, read_body
 from mpcsim.service.web.threads import in_thread

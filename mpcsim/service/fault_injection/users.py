@@ -17,7 +17,7 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway.registry import Credentials, Registry
 from mpcsim.service.operations.data_folder import claim_folder, store_file
 from mpcsim.service.operations.supervisor import access_token
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 
 KEPT: Final = frozenset({"secrets", "earlier_signing_keys", "deployment"})
 """Tables that say who a service is, not whom it serves."""

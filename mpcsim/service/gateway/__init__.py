@@ -10,11 +10,30 @@ Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``mpc_node``. In re
 - ``gateway``: the verbs; ``api``: HTTP in front of them
 """
 
-from mpcsim.service.gateway.diagnosis import Finding, Problem, ProblemKind
-from mpcsim.service.gateway.limits import Rate
-from mpcsim.service.gateway.registry import Credentials, Registry
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.service.gateway.defaults import (
+        LEASE_S,
+        LINK_TIMEOUT_S,
+        MAKING_QUEUE,
+        MAKING_WAIT_S,
+        TOKEN_LIFETIME_S,
+    )
+    from mpcsim.service.gateway.diagnosis import Finding, Problem, ProblemKind
+    from mpcsim.service.gateway.limits import Rate
+    from mpcsim.service.gateway.registry import Credentials, Registry
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
+    "LEASE_S",
+    "LINK_TIMEOUT_S",
+    "MAKING_QUEUE",
+    "MAKING_WAIT_S",
+    "TOKEN_LIFETIME_S",
     "Credentials",
     "Finding",
     "Rate",

@@ -39,7 +39,8 @@ from mpcsim.service.gateway.activation.decision import Decision
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.rpc.activation_messages import ACTIVE, VOTED, ActivationState, ShareInfo
 from mpcsim.service.rpc.statements import ReconciliationStatement, SignedRecord
-from mpcsim.service.storage.database import REGISTRY, file_of
+from mpcsim.service.storage.database import file_of
+from mpcsim.service.storage.roles import REGISTRY
 
 _REPAIR: Final = "mpcsim doctor --repair has it follow them"
 

@@ -420,6 +420,7 @@ class Gateway:
             for key in self.registry.keys(claims.user_id):
                 if key.key_id == key_id:
                     return key.curve
+            raise self.registry.missing_key(claims.user_id, key_id)
         raise no_such_key()
 
 

@@ -26,18 +26,13 @@ from mpcsim.crypto.groups.curves import curve
 from mpcsim.crypto.rng import Rng, SystemRng
 from mpcsim.errors import InvalidEncoding, MpcError, UsageError
 from mpcsim.ids import PartyId
+from mpcsim.service.errors import Refused, key_replaced, no_such_key
 from mpcsim.service.precis import enforce_username
 from mpcsim.service.rpc.statements import KeyRecord, RecordError, SignedRecord
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.service.rpc.wire import AbortedSession
-from mpcsim.service.storage.database import (
-    IN_MEMORY,
-    REGISTRY,
-    Database,
-    Deployment,
-    StoreFailed,
-    file_of,
-)
+from mpcsim.service.storage.database import IN_MEMORY, Database, Deployment, StoreFailed, file_of
+from mpcsim.service.storage.roles import REGISTRY
 
 LOG = logging.getLogger(__name__)
 
@@ -141,6 +136,8 @@ class RegisteredKey:
     """``SignedRecord.to_bytes``; None: the record has been damaged."""
     damaged: bool = field(default=False, compare=False)
     """Whether the record has been damaged."""
+    replaces: str | None = field(default=None, compare=False)
+    """``key_id`` that the last recovery replaced, as the record says."""
 
 
 class NameReused(MpcError):
@@ -313,6 +310,12 @@ class Registry:
         """Return whether that is a present key of the user, not retired and not another user's."""
         return any(key.key_id == key_id for key in self.keys(user_id))
 
+    def missing_key(self, user_id: str, key_id: str) -> Refused:
+        """Return the error for a ``key_id`` that is none of the user's present keys. Of what is
+        not the user's it says nothing."""
+        replaced = any(key.replaces == key_id for key in self.keys(user_id))
+        return key_replaced() if replaced else no_such_key()
+
     def put(self, signed: SignedRecord) -> RegisteredKey:
         """Store a record that is in force; the caller has verified both MPC nodes' signatures.
 
@@ -350,7 +353,7 @@ class Registry:
                 " ON CONFLICT (user_id, curve) DO UPDATE SET key_id = excluded.key_id,"
                 " public_key = excluded.public_key, recoveries = excluded.recoveries,"
                 " record = excluded.record",
-                astuple(key)[:-1],  # without ``damaged``, which is no column
+                astuple(key)[:-2],  # the others are no columns
             )
             cursor.execute("UPDATE named_calls SET in_force = 1 WHERE key_id = ?", (key.key_id,))
         return key
@@ -613,7 +616,11 @@ def _from_signed_record(key: RegisteredKey) -> RegisteredKey:
     if record is None:
         return replace(key, record=None, damaged=True)
     return replace(
-        key, key_id=record.key_id, public_key=bytes(record.public_key), recoveries=record.number
+        key,
+        key_id=record.key_id,
+        public_key=bytes(record.public_key),
+        recoveries=record.number,
+        replaces=record.predecessor.hex() if record.predecessor else None,
     )
 
 

@@ -61,7 +61,8 @@ from typing import Final
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway.registry import RegisteredKey, Registry
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, ShareInfo
-from mpcsim.service.storage.database import REGISTRY, file_of
+from mpcsim.service.storage.database import file_of
+from mpcsim.service.storage.roles import REGISTRY
 from mpcsim.sim.rich_display import counted
 
 LOG = logging.getLogger(__name__)

@@ -6,8 +6,15 @@ Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``gateway``. ``node
 ``context``; around it ``app`` (HTTP) and ``metrics``.
 """
 
-from mpcsim.service.mpc_node.events import Event, read_log, verify_logs
-from mpcsim.service.mpc_node.identity import Identity
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.service.mpc_node.events import Event, read_log, verify_logs
+    from mpcsim.service.mpc_node.identity import Identity
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Event",

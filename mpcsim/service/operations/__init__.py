@@ -6,11 +6,12 @@ or called in this process without a socket, in notebooks and tests.
 """
 
 import logging
+from typing import TYPE_CHECKING
 
-from mpcsim.errors import needs_extra
+from mpcsim.lazy_names import lazy_names
 
-with needs_extra("gateway", "the wallet service"):
-    from mpcsim.service.operations.backups import PARTS, back_up, restore
+if TYPE_CHECKING:
+    from mpcsim.service.operations.backups import back_up, restore
     from mpcsim.service.operations.composition import (
         RunningGateway,
         RunningMpcNode,
@@ -24,19 +25,21 @@ with needs_extra("gateway", "the wallet service"):
         prepare,
         store_file,
     )
-    from mpcsim.service.operations.doctor import Doctor, KeyReport, doctor
+    from mpcsim.service.operations.defaults import (
+        DATA_FOLDER,
+        GRACE_S,
+        HOST,
+        METRICS_VARIABLE,
+    )
+    from mpcsim.service.operations.doctor import Doctor, KeyReport, open_doctor
     from mpcsim.service.operations.options import GatewayOptions
     from mpcsim.service.operations.rotation import (
-        GRACE_S,
         replace_lost_seal_key,
         rotate_link,
         rotate_token_key,
     )
     from mpcsim.service.operations.serving import serve
     from mpcsim.service.operations.supervisor import (
-        DATA_FOLDER,
-        HOST,
-        METRICS_VARIABLE,
         ProcessGroup,
         Program,
         RestartPolicy,
@@ -47,13 +50,14 @@ with needs_extra("gateway", "the wallet service"):
         node_program,
         process_group,
     )
+else:
+    __getattr__, __dir__ = lazy_names(__name__, "gateway", "the wallet service")
 
 __all__ = [
     "DATA_FOLDER",
     "GRACE_S",
     "HOST",
     "METRICS_VARIABLE",
-    "PARTS",
     "Doctor",
     "KeyReport",
     "GatewayOptions",
@@ -67,7 +71,7 @@ __all__ = [
     "backend",
     "chain_file",
     "check_ports",
-    "doctor",
+    "open_doctor",
     "free_port",
     "link_file",
     "log_folder_of",

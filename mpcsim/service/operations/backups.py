@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Final
 
 from mpcsim.errors import UsageError
-from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations.data_folder import (
@@ -42,14 +41,12 @@ from mpcsim.service.operations.data_folder import (
 )
 from mpcsim.service.storage.database import (
     LAYOUT,
-    REGISTRY,
     RESERVE_SUFFIX,
     StoreFailed,
     keep_temporary_data_in_memory,
 )
+from mpcsim.service.storage.roles import PARTS, REGISTRY
 
-PARTS: Final = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
-"""Roles whose store can be backed up; a backup is of one of them."""
 _SCHEMA: Final = """
 CREATE TABLE backup (
     role       TEXT NOT NULL,

@@ -41,8 +41,9 @@ from mpcsim.service.operations.deployment import check_same_deployment
 from mpcsim.service.operations.options import DEFAULTS, GatewayOptions
 from mpcsim.service.operations.request_forwarding import RequestForwarding
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring
-from mpcsim.service.storage.database import IN_MEMORY, REGISTRY, StoreFailed
+from mpcsim.service.storage.database import IN_MEMORY, StoreFailed
 from mpcsim.service.storage.expiry import periodic_expiry
+from mpcsim.service.storage.roles import REGISTRY
 from mpcsim.service.web.http import App
 from mpcsim.service.web.request_records import RequestRecorder
 from mpcsim.service.web.transport import HttpTransport, Limits

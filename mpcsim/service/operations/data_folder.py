@@ -34,7 +34,8 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations.deployment import Store, join_deployment
 from mpcsim.service.rpc.grants import LINK_KEY_BYTES, Keyring, LinkKeys
-from mpcsim.service.storage.database import REGISTRY, StoreFailed, file_of
+from mpcsim.service.storage.database import StoreFailed, file_of
+from mpcsim.service.storage.roles import REGISTRY
 
 LOG = logging.getLogger(__name__)
 

@@ -27,6 +27,7 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.service.errors import UNAVAILABLE, LinkFailed, Refused
 from mpcsim.service.gateway.activation.activation import share_inventory
+from mpcsim.service.gateway.defaults import LINK_TIMEOUT_S
 from mpcsim.service.gateway.diagnosis import (
     Case,
     Finding,
@@ -36,7 +37,7 @@ from mpcsim.service.gateway.diagnosis import (
     diagnose,
     identities_in,
 )
-from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, decode_answer
+from mpcsim.service.gateway.links.links import Link, decode_answer
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry, UsernameTaken
 from mpcsim.service.operations.composition import mpc_node_at
 from mpcsim.service.operations.data_folder import read_keyring, store_file
@@ -50,7 +51,8 @@ from mpcsim.service.rpc.statements import (
     is_hello_authentic,
     is_signed_by,
 )
-from mpcsim.service.storage.database import REGISTRY, StoreFailed, file_of
+from mpcsim.service.storage.database import StoreFailed, file_of
+from mpcsim.service.storage.roles import REGISTRY
 from mpcsim.sim.simulated_network import SimulatedNetwork
 
 UserCurve = tuple[str, str]
@@ -273,7 +275,7 @@ class Doctor:
 
 
 @asynccontextmanager
-async def doctor(
+async def open_doctor(
     folder: Path,
     addresses: Mapping[PartyId, str],
     *,
@@ -281,7 +283,7 @@ async def doctor(
     now: Callable[[], float] = time.time,
     timeout_s: float = LINK_TIMEOUT_S,
 ) -> AsyncIterator[Doctor]:
-    """A doctor of a deployment, on the gateway's machine; a gateway may run there, too.
+    """Yield the doctor of a deployment, on the gateway's machine; a gateway may run there, too.
 
     Args:
         folder: the data folder; of it, the gateway's own is used.

@@ -14,7 +14,7 @@ from mpcsim.service.metrics.requests import RequestCounts, operations_by_path
 from mpcsim.service.mpc_node import metrics as of_mpc_nodes
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc.wire import HELLO_PATH
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 from mpcsim.service.web.http import App
 
 

@@ -14,10 +14,14 @@ from mpcsim.ids import PartyId
 from mpcsim.link_transport import LinkTransport
 from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.service.gateway.api.smart_accounts import MakeService
-from mpcsim.service.gateway.api.token_keys import TOKEN_LIFETIME_S
+from mpcsim.service.gateway.defaults import (
+    LEASE_S,
+    LINK_TIMEOUT_S,
+    MAKING_QUEUE,
+    MAKING_WAIT_S,
+    TOKEN_LIFETIME_S,
+)
 from mpcsim.service.gateway.limits import Rate
-from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
-from mpcsim.service.gateway.sessions.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
 from mpcsim.service.web.request_records import RequestSink
 from mpcsim.service.web.user_limits import MOST_OF_USER

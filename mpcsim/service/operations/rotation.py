@@ -41,11 +41,11 @@ from mpcsim.service.operations.data_folder import (
     store_file,
     write_link,
 )
-from mpcsim.service.rpc.grants import LIFETIME_S, LINK_KEY_BYTES, LinkKeys
-from mpcsim.service.storage.database import REGISTRY, StoreFailed
+from mpcsim.service.operations.defaults import GRACE_S
+from mpcsim.service.rpc.grants import LINK_KEY_BYTES, LinkKeys
+from mpcsim.service.storage.database import StoreFailed
+from mpcsim.service.storage.roles import REGISTRY
 
-GRACE_S: Final = 2.0 * LIFETIME_S
-"""Seconds for which an MPC node accepts the old key of its link: longer than any grant lives."""
 MOST_GRACE_S: Final = 7 * 86_400.0
 
 

@@ -27,11 +27,11 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.operations.data_folder import prepare
+from mpcsim.service.operations.defaults import HOST, METRICS_VARIABLE
 from mpcsim.service.process.http_limits import listen
 from mpcsim.service.process.process_lifetime import STOPPING_S, command_ending_with_parent
 from mpcsim.service.rpc.wire import HELLO_PATH
 
-HOST: Final = "127.0.0.1"
 _LOOPBACK_OF_WILDCARD: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
 """Address at which a server that listens on all addresses is reached."""
 STARTING_S: Final = 60.0
@@ -47,10 +47,6 @@ _OWN_PORTS: Final = range(20_000, 32_000)
 _PORT_COUNTER: Final = count(secrets.randbelow(len(_OWN_PORTS)))
 """Counter of the next port to try, modulo the range: a process chooses none twice, and each begins
 somewhere else."""
-METRICS_VARIABLE: Final = "METRICS_PORT"
-"""Environment variable of every process with its metrics port; unset or empty: none."""
-DATA_FOLDER: Final = Path(".mpcsim")
-"""Default data folder of the served system."""
 
 LOG = logging.getLogger(__name__)
 

@@ -7,9 +7,16 @@
 - ``gc_policy``: when Python looks for garbage in a process that serves
 """
 
-from mpcsim.service.process.http_limits import ConnectionLimits
-from mpcsim.service.process.process_lifetime import command_ending_with_parent, interrupt_once
-from mpcsim.service.process.settings import describe, read
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.service.process.http_limits import ConnectionLimits
+    from mpcsim.service.process.process_lifetime import command_ending_with_parent, interrupt_once
+    from mpcsim.service.process.settings import describe, read
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "ConnectionLimits",

@@ -5,16 +5,23 @@ the lines of one request id by who called whom, ``text`` prints the result, and 
 converts it to a trace as the simulator has them.
 """
 
-from mpcsim.service.request_traces import text
-from mpcsim.service.request_traces.lines import (
-    LogFollower,
-    LogScan,
-    Request,
-    find_request,
-    find_requests,
-)
-from mpcsim.service.request_traces.request_trace import assemble_trace
-from mpcsim.service.request_traces.simulator_trace import to_simulator_trace
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.service.request_traces import text
+    from mpcsim.service.request_traces.lines import (
+        LogFollower,
+        LogScan,
+        Request,
+        find_request,
+        find_requests,
+    )
+    from mpcsim.service.request_traces.request_trace import assemble_trace
+    from mpcsim.service.request_traces.simulator_trace import to_simulator_trace
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "LogFollower",

@@ -40,9 +40,6 @@ RESERVE: Final = 1 << 18
 LAYOUT: Final = 1
 """Version of all stores, in SQLite's ``user_version``. Any other is refused."""
 
-REGISTRY: Final = "gateway"
-"""The role of the gateway's store, beside those of the MPC nodes."""
-
 _DEPLOYMENT: Final = """
 CREATE TABLE IF NOT EXISTS deployment (id TEXT NOT NULL, role TEXT NOT NULL);
 """

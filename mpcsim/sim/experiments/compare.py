@@ -33,6 +33,7 @@ from mpcsim.sim.rich_display import (
     milliseconds,
     page,
 )
+from mpcsim.sim.traces.records import SCOPES
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
@@ -168,7 +169,7 @@ class Comparison:
     def plot(self) -> Chart:
         """Plot a curve for each distribution: the share of times that are longer; needs matplotlib.
 
-        The share has a logarithmic scale; percentiles are dots.
+        The share has a logarithmic scale; percentiles are dots with their 95% intervals.
 
         >>> figure = compare({"LTE": lte, "fibre": fibre}).plot()
 
@@ -177,15 +178,22 @@ class Comparison:
         """
         from mpcsim.sim import figures
 
-        labels = {
-            name: f"{name} (scope {run.scope})" if len(self._scopes) > 1 else name
+        of = {
+            name: f"{run.name if isinstance(run, CompletionTimes) else 'a call'}, "
+            f"{SCOPES[run.scope]}"
             for name, run in self.runs.items()
         }
-        runs = self.runs.values()
-        what = {run.name if isinstance(run, CompletionTimes) else "a call" for run in runs}
-        title = f"Time of {' and '.join(sorted(what))}, scope {' and '.join(self._scopes)}"
+        alike = len(set(of.values())) == 1
+        labels = {name: name if alike else f"{name}: {what}" for name, what in of.items()}
         curves = {labels[name]: _curve(run) for name, run in self.runs.items()}
-        return figures.tail_plot({title: curves})
+        intervals = {
+            labels[name]: {percent: _interval(run, percent) for percent in PERCENTS}
+            for name, run in self.runs.items()
+        }
+        title = f"Time of {of[self.first]}" if alike else "Times of different things"
+        if others := [name for name in self.runs if name != self.first]:
+            title += f": {self.first} compared with {', '.join(others)}"
+        return figures.tail_plot({title: curves}, intervals=intervals)
 
     def ranked_bars(self, percent: float = 50.0, beside: float = 99.0) -> Chart:
         """Plot how much shorter than the first each of the others is, the best on top.
@@ -195,7 +203,7 @@ class Comparison:
         >>> figure = compare({"as it is": lte, "on fibre": fibre}).ranked_bars()
 
         Args:
-            percent: percentile whose saving the bars show.
+            percent: percentile whose saving the bars show, with its 95% interval.
             beside: percentile whose saving the dots show.
 
         Raises:
@@ -205,13 +213,14 @@ class Comparison:
 
         if len(self.runs) < 2:
             raise UsageError("nothing to rank: only one was given")
-        saved = []
+        first, *others = self.runs.items()
+        saved = {}
         for each in (percent, beside):
             if not 0 <= each <= 100:
                 raise UsageError(f"percentile {each}: not between 0 and 100")
-            ms = {name: _percentiles(run, [each])[0] for name, run in self.runs.items()}
-            saved.append({n: ms[self.first] - ms[n] for n in self.runs if n != self.first})
-        bars, dots = saved
+            saved[each] = {name: _saving(run, first[1], each) for name, run in others}
+        bars = {name: ms for name, (ms, _) in saved[percent].items()}
+        dots = {name: ms for name, (ms, _) in saved[beside].items()}
         return figures.ranked_bars(
             bars,
             dots=dots,
@@ -220,7 +229,8 @@ class Comparison:
                 name: f"p{percent:g} {ms:,.0f} ms, p{beside:g} {dots[name]:,.0f} ms"
                 for name, ms in bars.items()
             },
-            x="saved (ms)",
+            intervals={name: ends for name, (_, ends) in saved[percent].items()},
+            x=f"saved (ms), with the 95 % interval of p{percent:g}",
             title=f"Saved, compared with: {self.first}",
         )
 
@@ -303,15 +313,28 @@ def _measures(run: Times) -> dict[str, float | None]:
     return found
 
 
+def _interval(run: Times, percent: float) -> tuple[float, float]:
+    if isinstance(run, CompletionTimes):
+        return run.interval(percent)
+    at = run.percentile(percent)
+    return at.low_ms, at.high_ms
+
+
+def _saving(run: Times, first: Times, percent: float) -> tuple[float, tuple[float, float]]:
+    """Return how much shorter a percentile is than the first's, with its interval
+    (``Comparison``)."""
+    (ms,), (base,) = _percentiles(run, [percent]), _percentiles(first, [percent])
+    (low, high), (base_low, base_high) = _interval(run, percent), _interval(first, percent)
+    saved = base - ms
+    less, more = math.hypot(high - ms, base - base_low), math.hypot(ms - low, base_high - base)
+    return saved, (saved - less, saved + more)
+
+
 def _intervals(run: Times) -> dict[str, dict[str, float | None]]:
     low: dict[str, float | None] = {}
     high: dict[str, float | None] = {}
     for percent in PERCENTS:
-        if isinstance(run, CompletionTimes):
-            ends = run.interval(percent)
-        else:
-            at = run.percentile(percent)
-            ends = at.low_ms, at.high_ms
+        ends = _interval(run, percent)
         low[f"p{percent:g}"] = ends[0] or None
         high[f"p{percent:g}"] = ends[1] if math.isfinite(ends[1]) else None
     return {"low_ms": low, "high_ms": high}

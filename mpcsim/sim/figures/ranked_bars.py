@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from itertools import chain
 from typing import Final
 
 from matplotlib.lines import Line2D
@@ -32,6 +34,7 @@ def ranked_bars(
     dots: Mapping[str, float] | None = None,
     names: tuple[str, str] = ("", ""),
     notes: Mapping[str, str] | None = None,
+    intervals: Mapping[str, tuple[float, float]] = {},
     parties: Mapping[str, PartyId] | None = None,
     x: str = "time (ms)",
     title: str = "",
@@ -46,6 +49,7 @@ def ranked_bars(
         dots: second value of each name, drawn as a dot.
         names: legend names of the values and of the dots.
         notes: text behind each bar; the value by default.
+        intervals: ends of the error bar on each bar; one with an open end is left out.
         parties: party of each bar, which gives the colour.
 
     Raises:
@@ -53,6 +57,7 @@ def ranked_bars(
     """
     if not values:
         raise UsageError("nothing to rank")
+    known = {name: ends for name, ends in intervals.items() if all(map(math.isfinite, ends))}
     order = sorted(values, key=lambda name: (-values[name], name))
     behind = notes or {name: format_rounded(value) for name, value in values.items()}
     handles = []
@@ -67,7 +72,7 @@ def ranked_bars(
     left = 0.2 + LETTER * max(map(len, order))
     right = 0.25 + LETTER * max(len(behind.get(name, "")) for name in order)
     axes = add_axes(figure, left, right, top, bottom)
-    every = [0.0, *values.values(), *(dots or {}).values()]
+    every = [0.0, *values.values(), *(dots or {}).values(), *chain(*known.values())]
     low, high = min(every), max(every)
     margin = 0.03 * (high - low or 1.0)
     axes.set_xlim(low - (margin if low < 0 else 0), high + margin)
@@ -85,6 +90,10 @@ def ranked_bars(
                 lw=0.5, zorder=3, gid=f"bar {name}",
             )
         )  # fmt: skip
+        if name in known:
+            axes.plot(
+                known[name], [row] * 2, color=BLACK, lw=1.0, marker="|", zorder=4, gid="interval"
+            )
         if dots is not None and name in dots:
             axes.plot([dots[name]], [row], **_DOT, zorder=5, gid=f"dot {name}")
         axes.annotate(

@@ -50,7 +50,12 @@ Times = NDArray[np.float64]
 REFERENCE: Final[Style] = {"color": LIGHT, "linestyle": "-", "linewidth": 5.0}
 
 
-def tail_plot(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = LOWEST) -> Chart:
+def tail_plot(
+    groups: Mapping[str, Mapping[str, ArrayLike]],
+    *,
+    intervals: Mapping[str, Mapping[float, tuple[float, float]]] = {},
+    lowest: float = LOWEST,
+) -> Chart:
     """Draw axes for each group, with a curve for each distribution: the share of longer times.
 
     The share's scale is logarithmic, which gives the slowest percent as much room as the rest. Dots
@@ -65,6 +70,7 @@ def tail_plot(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = 
     Args:
         groups: by title and by label, times in milliseconds: samples, or quantiles at levels that
             are evenly spread.
+        intervals: by label and percentile, the ends of its confidence interval: an error bar.
         lowest: least share on the axes.
 
     Raises:
@@ -99,6 +105,7 @@ def tail_plot(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = 
             style = LINES[labels.index(label)]
             axes.plot(*_tail(times, lowest), label=label, **style)
             _dots(axes, times, lowest, style, label, written=single)
+            _error_bars(axes, intervals.get(label, {}), _smallest_share(times, lowest), style)
     add_legend(figure, [Line2D([], [], label=label, **style) for label, style in named])
     return figure
 
@@ -124,6 +131,19 @@ def _dots(axes: Axes, times: Times, lowest: float, style: Style, label: str, wri
             f"{format_rounded(ms)} ms", (ms, share), (5, 3), textcoords="offset points",
             fontsize=FONT, color=DARK,
         )  # fmt: skip
+
+
+def _error_bars(
+    axes: Axes, ends: Mapping[float, tuple[float, float]], lowest: float, style: Style
+) -> None:
+    """Draw intervals of percentiles; an open end is that of the axis."""
+    left, right = axes.get_xlim()
+    for percent, (low, high) in ends.items():
+        if (share := 1 - percent / 100) >= lowest:
+            axes.plot(
+                [max(left, low), min(right, high)], [share] * 2, color=style["color"], lw=1.0,
+                marker="|", markersize=8, zorder=4, gid="interval", clip_on=False,
+            )  # fmt: skip
 
 
 def quantile_plot(

@@ -11,11 +11,18 @@ its links; ``draws`` is where randomness enters. ``presets`` has public figures,
 networks of measurements, ``files`` reads and writes them.
 """
 
-from mpcsim.sim.network.latency import Empirical
-from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
-from mpcsim.sim.network.presets import ACCESS, REGIONS
-from mpcsim.sim.network.traffic import Traffic
-from mpcsim.sim.network.transport import FORWARDING, Draws
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.sim.network.latency import Empirical
+    from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
+    from mpcsim.sim.network.presets import ACCESS, REGIONS
+    from mpcsim.sim.network.traffic import Traffic
+    from mpcsim.sim.network.transport import FORWARDING, Draws
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "ACCESS",

@@ -15,10 +15,12 @@ from __future__ import annotations
 import math
 import mmap
 import sys
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
@@ -51,6 +53,8 @@ COMPILING: Final = (
     "mpcsim: compiling the simulator, once for these sources: half a minute, and another minute "
     "for a service under load (python -m mpcsim.capacity.precompile does all of it)\n"
 )
+ANNOUNCED_S: Final = 300.0
+"""Time for which one announcement serves for all processes: twice as long as compiling takes."""
 
 
 @cache
@@ -63,23 +67,43 @@ def compiled_kernel() -> ModuleType:
 
 
 def _announce_compilation() -> None:
-    """Arrange for a line on standard error before numba first compiles for us in this process."""
+    """Arrange for a line on standard error before numba first compiles for us, in whichever of the
+    processes that share a cache."""
     from numba.core import event
 
     class Announcer(event.Listener):
         is_due = True
 
         def on_start(self, compilation: Any) -> None:
-            module = compilation.data["dispatcher"].py_func.__module__
-            if self.is_due and module.startswith("mpcsim."):
+            function = compilation.data["dispatcher"]
+            if self.is_due and function.py_func.__module__.startswith("mpcsim."):
                 self.is_due = False
-                sys.stderr.write(COMPILING)
-                sys.stderr.flush()
+                if _claim_announcement(function._cache.cache_path):
+                    sys.stderr.write(COMPILING)
+                    sys.stderr.flush()
 
         def on_end(self, compilation: Any) -> None:
             pass
 
     event.register("numba:compile", Announcer())  # type: ignore[no-untyped-call]
+
+
+def _claim_announcement(cache: str | None) -> bool:
+    """Return whether no process has announced compilation into this folder within
+    ``ANNOUNCED_S``."""
+    if cache is None:
+        return True
+    marker = Path(cache).with_name("announced")  # beside the folder of this source file
+    with suppress(OSError):
+        if time.time() - marker.stat().st_mtime > ANNOUNCED_S:  # that one was interrupted
+            marker.unlink()
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 class Arrival(NamedTuple):

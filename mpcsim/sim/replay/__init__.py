@@ -12,17 +12,24 @@ critical paths; ``fitted`` is faster and approximate; ``parallel_replay`` uses a
 quantile sketches; ``results`` has the distributions. All times are milliseconds.
 """
 
-from mpcsim.sim.replay.graph import MessageGraph, record
-from mpcsim.sim.replay.kernels.draws import ArraySource, DrawTable
-from mpcsim.sim.replay.results import (
-    Approximation,
-    CompletionTimes,
-    Distribution,
-    Explanation,
-    PathShare,
-    Replay,
-)
-from mpcsim.sim.replay.steps import GraphMessage, Step
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.sim.replay.graph import MessageGraph, record
+    from mpcsim.sim.replay.kernels.draws import ArraySource, DrawTable
+    from mpcsim.sim.replay.results import (
+        Approximation,
+        CompletionTimes,
+        Distribution,
+        Explanation,
+        PathShare,
+        Replay,
+    )
+    from mpcsim.sim.replay.steps import GraphMessage, Step
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
     "Approximation",

@@ -29,7 +29,7 @@ from mpcsim.sim.rich_display import (
 )
 from mpcsim.sim.statistics.order_statistics import interval_of
 from mpcsim.sim.statistics.quantile_sketch import ERROR, QuantileSketch
-from mpcsim.sim.traces.records import Scope
+from mpcsim.sim.traces.records import SCOPES, Scope
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
@@ -252,8 +252,9 @@ class CompletionTimes(ABC):
         from mpcsim.sim import figures
 
         over = f" over {self.network}" if self.network else ""
-        title = f"{self.name}{over}, {self.samples:,} samples, scope {self.scope}"
-        return figures.tail_plot({title: {"": self.curve()}})
+        title = f"{self.name}{over}, {SCOPES[self.scope]}, {self.samples:,} samples"
+        intervals = {"": {percent: self.interval(percent) for percent in (*PERCENTS, 99.9)}}
+        return figures.tail_plot({title: {"": self.curve()}}, intervals=intervals)
 
     @property
     def headline(self) -> str:

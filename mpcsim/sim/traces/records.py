@@ -32,6 +32,8 @@ PARTY_OF: Final = {
 Scope = Literal["protocol", "rest"]
 """Scope of a time: ``protocol``, from the first message of a session to the last result; or
 ``rest``, a whole call of the REST API, which opens the vault first."""
+SCOPES: Final[Mapping[Scope, str]] = {"protocol": "protocol alone", "rest": "whole REST call"}
+"""Scopes in the titles of figures."""
 
 
 class Verdict(Enum):

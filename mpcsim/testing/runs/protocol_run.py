@@ -58,6 +58,9 @@ class Order:
     numbers: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
+        given: object = self.numbers
+        if not isinstance(given, list):
+            check_type("order", given, tuple)
         object.__setattr__(self, "numbers", tuple(self.numbers))
         for number in self.numbers:
             check_type("order", number, int)

@@ -86,6 +86,8 @@ class Lab:
 
     def __init__(self, chrome: Any, address: str) -> None:
         self.chrome = chrome
+        # JupyterLab takes a notebook for the current one once it has the focus.
+        chrome.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
         chrome.get(address)
         self.until(
             "return window.jupyterapp?.shell.currentWidget?.context?.sessionContext?.session"

@@ -9,7 +9,7 @@ import pytest
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.errors import Refused, node_unreachable
+from mpcsim.service.errors import Refused, key_replaced, node_unreachable
 from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.registry import KeyChanged
 from mpcsim.service.rpc import wire
@@ -362,6 +362,6 @@ async def test_nobody_asks_again_about_a_key_retired_meanwhile(monkeypatch, gate
 
     verbs = asked(gateway)
     monkeypatch.setattr(Link, "call", call)
-    assert await service.refusal(client.sign(old)) == NO_KEY
+    assert await service.refusal(client.sign(old)) == (404, str(key_replaced()))
     assert verbs == ["sign"]
     await client.check_works(*recovered)

@@ -8,7 +8,6 @@ from unittest.mock import Mock
 import httpx
 import pytest
 
-from mpcsim.errors import UsageError
 from mpcsim.service.gateway.api.openapi import describe_gateway
 from mpcsim.service.gateway.api.smart_accounts import PREFIX, over_rpc
 from mpcsim.service.operations.supervisor import free_port
@@ -76,20 +75,6 @@ def test_operations_of_a_shared_key(service):
         assert flow.receipt["sender"] == account
         assert chain.chain.balance(RECIPIENT) == (n + 1) * 10**15
     assert len(DOCUMENTED.seen) >= 6
-
-
-def test_a_chain_that_cannot_be_reached():
-    nobody = over_rpc("http://127.0.0.1:9", "0x" + "11" * 32)
-    with LocalService(smart_accounts=nobody, clock="real") as service:
-        answer = service.gateway_user("alice").get(f"/core/evm/v2/erc4337/{RECIPIENT}/nonce")
-    assert answer.status_code == 502
-    assert "did not answer" in answer.json()["error"]
-
-
-@pytest.mark.parametrize("key", ["", "0x12", "zz" * 32])
-def test_a_bundlers_key_that_is_none(key):
-    with pytest.raises(UsageError, match="bundler"):
-        over_rpc("http://127.0.0.1:9", key)
 
 
 # ---------------------------------------------------------------------- a chain begun anew

@@ -26,7 +26,7 @@ from tests.helpers.voting import vote_of
 async def lies(gateway, client):
     """By verb, what the operator answers in place of the truth: of the user and the request; and
     what it has been asked. Afterwards the other one signs."""
-    share = await client.generate("ed25519")
+    share = client.give_key("ed25519")
     user_id, node = await client.user_id(), gateway.links[OPERATOR].node
     lies, asked = {}, []
 

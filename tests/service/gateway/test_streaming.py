@@ -23,7 +23,7 @@ from mpcsim.service.web.transport import AsgiTransport, ConnectionLost, HttpTran
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
 from tests.helpers import gateway as service
-from tests.node.harness import PLACES, running
+from tests.node.harness import running
 
 pytestmark = pytest.mark.options(forwarding="stream")
 
@@ -380,11 +380,11 @@ def test_over_sockets_the_bytes_stream_too():
             await node_app(scope, noted if scope["type"] == "http" else receive, send)
 
         watching.router = node_app.router
-        with running(watching, PLACES[1]) as node:
+        with running(watching) as node:
             port = OverHttp(OPERATOR, HttpTransport(str(node.client.base_url)))
             port.node = gateway.links[OPERATOR].node
             gateway.links[OPERATOR].port = port
-            with running(gateway.app, PLACES[1]) as api:
+            with running(gateway.app) as api:
                 api.loop.run(signature(str(api.client.base_url)))
 
 

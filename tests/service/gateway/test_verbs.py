@@ -6,6 +6,7 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.service.errors import key_replaced
 from mpcsim.service.rpc import session_keys, wire
 from mpcsim.service.rpc.activation_messages import GetActivationState
 from mpcsim.service.rpc.session_keys import SessionKey
@@ -15,6 +16,7 @@ from tests.helpers import gateway as service
 SID = bytes(32)
 EPOCH = bytes(32)
 NO_KEY = (404, "no such key")
+REPLACED = (404, str(key_replaced()))
 NO_SESSION = (410, "no such session, or it has expired")
 
 
@@ -57,6 +59,11 @@ async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
     mallory = service.Client.of(gateway, "mallory")
     assert await service.refusal(mallory.ask("open", request)) == NO_KEY
     await client.recover("ed25519")
+    assert await service.refusal(client.ask("open", request)) == REPLACED
+    narrow = await client.request("GET", f"/wallet/v1/token?id={other.record.epoch.hex()}")
+    for stranger in (mallory, replace(client, token=narrow.json()["token"])):
+        assert await service.refusal(stranger.ask("open", request)) == NO_KEY
+    await client.recover("ed25519")
     assert await service.refusal(client.ask("open", request)) == NO_KEY
 
 
@@ -74,42 +81,35 @@ async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gate
         return reply
 
     port.handle = slow
-    assert await service.refusal(client.ask("open", request)) == NO_KEY
+    assert await service.refusal(client.ask("open", request)) == REPLACED
 
 
 # ---------------------------------------------------------------------- what is refused
 
 
-@pytest.mark.parametrize(
-    ("verb", "body", "status", "error"),
-    [
-        ("sign", wire.Sign(SID, EPOCH, 2, service.MESSAGE, (), (), service.NO_PROOF), *NO_KEY),
-        ("open", wire.OpenVault(EPOCH, SID, {}, {}), *NO_KEY),
-        ("exchange", wire.Exchange(SID, ()), *NO_SESSION),
-        ("activate", wire.Activate(SID, EPOCH), *NO_SESSION),
-    ],
-    ids=lambda value: value if isinstance(value, str) else None,
-)
-async def test_without_a_key_or_session(verb, body, status, error, gateway, client):
-    assert await service.refusal(client.ask(verb, body)) == (status, error)
+async def test_without_a_key_or_session(gateway, client):
+    for verb, body, said in [
+        ("sign", wire.Sign(SID, EPOCH, 2, service.MESSAGE, (), (), service.NO_PROOF), NO_KEY),
+        ("open", wire.OpenVault(EPOCH, SID, {}, {}), NO_KEY),
+        ("exchange", wire.Exchange(SID, ()), NO_SESSION),
+        ("activate", wire.Activate(SID, EPOCH), NO_SESSION),
+    ]:
+        assert await service.refusal(client.ask(verb, body)) == said
     assert not gateway.gateway.sessions._sessions
 
 
-@pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "activate"])
-@pytest.mark.parametrize("body", [b"", b"\0", b"\xff" * 200, bytes(5000)])
-async def test_what_is_no_body_of_the_verb_is_malformed(verb, body, client):
-    response = await client.post(verb, body)
-    assert response.status_code == 400
-    assert response.json()["error"].startswith(f"{verb}: ")
+async def test_what_is_no_body_of_the_verb_is_malformed(client):
+    for verb in ("open", "generate", "recover", "sign", "exchange", "activate"):
+        for body in (b"", b"\0", b"\xff" * 200, bytes(5000)):
+            response = await client.post(verb, body)
+            assert response.status_code == 400
+            assert response.json()["error"].startswith(f"{verb}: ")
 
 
-INTERNAL = ["vote", "close", "standing", "abort", "drop", "holdings", "OPEN", ""]
-
-
-@pytest.mark.parametrize("verb", INTERNAL)
-async def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb, client):
+async def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(client):
     body = GetActivationState(await client.user_id(), "ed25519")
-    assert (await client.post(verb, body)).status_code == 404
+    for verb in ("vote", "close", "standing", "abort", "drop", "holdings", "OPEN", ""):
+        assert (await client.post(verb, body)).status_code == 404, verb
 
 
 async def test_a_signing_request_must_fit_its_key(gateway, client, ec_share):
@@ -216,13 +216,12 @@ WRONG_HEADERS = [
 ]
 
 
-@pytest.mark.parametrize(("header", "error"), WRONG_HEADERS)
-async def test_envelopes_are_the_clients_to_who_takes_part(header, error, gateway, client, share):
+async def test_envelopes_are_the_clients_to_who_takes_part(gateway, client, share):
     _, request = client.begin_sign(share)
     (envelope,) = service.envelopes(request.messages)
-    forged = replace(envelope, **header).encode()
-    bad = replace(request, messages=(forged,))
-    assert await service.refusal(client.ask("sign", bad)) == (400, error)
+    for header, error in WRONG_HEADERS:
+        bad = replace(request, messages=(replace(envelope, **header).encode(),))
+        assert await service.refusal(client.ask("sign", bad)) == (400, error)
     await client.check_works(share)  # no turn is left behind
 
 

@@ -2,14 +2,13 @@
 
 import asyncio
 import base64
-import threading
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 
 import httpx
 import pytest
 
-from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.service.errors import LinkFailed, NodeFailed
+from mpcsim.ids import OPERATOR
+from mpcsim.service.errors import LinkFailed
 from mpcsim.service.gateway.links.mpc_nodes import OverHttp
 from mpcsim.service.mpc_node.app import create_app
 from mpcsim.service.operations.supervisor import HOST, free_port
@@ -17,60 +16,28 @@ from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.rpc.activation_messages import ActivationState, GetActivationState
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.web.transport import AsgiTransport, HttpTransport, Limits
-from tests.node.harness import PLACES, running
+from tests.node.harness import running
 
 
-@pytest.fixture
-@asynccontextmanager
-async def ports(request, gateway):
-    """Both MPC nodes behind their HTTP interfaces: at the test's ``place``, or in process."""
-    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
-    place, found = params.get("place", PLACES[0]), {}
+async def test_a_whole_life_of_a_key(gateway, client):
+    """Both MPC nodes are behind sockets."""
     with ExitStack() as stack:
         for party, link in gateway.links.items():
-            app = create_app(link.node)
-            if place == PLACES[0]:
-                transport = AsgiTransport(app)
-            else:
-                api = stack.enter_context(running(app, place))
-                transport = HttpTransport(str(api.client.base_url))
-            found[party] = OverHttp(party, transport)
-            found[party].node = link.node  # for tests to reach into
-            link.port = found[party]
-        yield found
-        for port in found.values():
-            await port.close()
-
-
-@pytest.mark.parametrize("place", PLACES)
-async def test_a_whole_life_of_a_key(place, ports, gateway, client):
-    await client.check_works(client.give_key("secp256k1"))
-    old = await client.generate("ed25519")
-    await client.check_works(old)
-    new = await client.recover("ed25519")
-    await client.check_works(new)
-    await client.check_retired(old)
-    for party, link in gateway.links.items():
-        link.node.restart()
-        assert await ports[party].hello() == link.node.hello()
-    await client.check_works(new)
-
-
-@pytest.mark.parametrize("place", PLACES)
-async def test_trouble_of_the_store_is_the_nodes_own(place, ports, gateway, client):
-    share = await client.generate("ed25519")
-    link = gateway.links[OPERATOR]
-    with link.node.store._database.transaction() as cursor:
-        cursor.execute("UPDATE shares SET share = X'00'")
-    link.node.restart()
-    _, sign = client.begin_sign(share)
-    await link.hello(fresh=True)
-    scope = Scope("sign", await client.user_id(), sign.key_id, sign.session_id, sign.message)
-    with pytest.raises(NodeFailed, match="stored share of this key is damaged") as failed:
-        await ports[OPERATOR].handle("sign", link.grant(scope), sign.to_bytes())
-    assert not isinstance(failed.value, LinkFailed)
-    assert (failed.value.party, failed.value.status) == (OPERATOR, 503)
-    await client.sign(share, signer=INSTITUTION)
+            node = link.node
+            api = stack.enter_context(running(create_app(node)))
+            link.port = OverHttp(party, HttpTransport(str(api.client.base_url)))
+            link.port.node = node
+        await client.check_works(client.give_key("secp256k1"))
+        old = await client.generate("ed25519")
+        new = await client.recover("ed25519")
+        await client.check_works(new)
+        await client.check_retired(old)
+        for link in gateway.links.values():
+            link.node.restart()
+            assert await link.port.hello() == link.node.hello()
+        await client.check_works(new)
+        for link in gateway.links.values():
+            await link.port.close()
 
 
 FAILED = "the operator's MPC node has failed"
@@ -154,24 +121,6 @@ async def test_the_grant_is_looked_for_in_its_header(gateway, client):
         assert answer.headers[HEADER] == "order-1"
         assert (await http.get("/standing")).status_code == 405
         assert (await http.post("/hello")).status_code in (404, 405)
-
-
-async def test_signing_alone_keeps_to_the_event_loop(monkeypatch, ports, gateway, client):
-    node, seen = gateway.links[OPERATOR].node, {}
-    handle = node.handle
-
-    def noting(verb, grant, body):
-        seen.setdefault(verb, set()).add(threading.current_thread() is threading.main_thread())
-        return handle(verb, grant, body)
-
-    monkeypatch.setattr(node, "handle", noting)
-    await client.generate("ed25519")
-    making = seen.pop("exchange")
-    await client.sign(client.give_key("secp256k1"))
-    assert making == {False}
-    signing = {verb: where for verb, where in seen.items() if verb in ("sign", "exchange")}
-    assert signing == {"sign": {True}, "exchange": {True}}
-    assert all(where == {False} for verb, where in seen.items() if verb not in signing)
 
 
 async def test_nothing_is_read_from_whoever_is_not_the_gateway(gateway):

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service import vault
 from mpcsim.service.mpc_node import boot
@@ -77,7 +76,7 @@ def signing(client, request, **changes):
     """What a request to sign is about, or something else."""
     use = vault.VaultUse.for_signing(
         request.key_id,
-        client._named(),
+        client.token_user,
         request.proof.boot,
         vault.SigningRequest(request.signer, request.session_id, request.message, request.path),
         request.first,
@@ -101,7 +100,7 @@ async def test_a_proof_for_any_other_opening(gateway, client, ec_share, refused)
     honest = client.opening(ec_share, store.halves)
     for party in MPC_NODES:
         boot, key = honest.proofs[party].boot, ec_share.auth_key(party)
-        use = vault.VaultUse.for_opening(honest.key_id, client._named(), boot, honest.reply_key)
+        use = vault.VaultUse.for_opening(honest.key_id, client.token_user, boot, honest.reply_key)
         assert use.is_authenticated_by(key, honest.proofs[party].mac)
         for name, value in OTHERS.items():
             proof = wire.UseProof(boot, use._replace(**{name: value}).mac(key))
@@ -112,7 +111,7 @@ async def test_a_proof_for_any_other_opening(gateway, client, ec_share, refused)
 
 async def test_a_gateway_that_has_something_else_signed(gateway, client, share, refused, curve):
     """Everything that a request to sign has in it, with the client's own proof."""
-    other = await service.Client.of(gateway, "bob").generate(curve)
+    other = service.Client.of(gateway, "bob").give_key(curve)
     mine = client.give_key(next(c for c in service.CURVES if c != curve))
     _, twin = client.begin_sign(share)
     for change in [
@@ -155,21 +154,6 @@ async def test_a_gateway_that_puts_in_another_first_message(gateway, client, sha
     _, request = client.begin_sign(share)
     await client.ask("sign", replace(request, messages=()))
     await client.exchange(request.session_id, request.messages)
-
-
-async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, share, refused):
-    user_id = await client.user_id()
-    sealed, text = service.seal(gateway, user_id, share)
-    store, asked = vault.SecretStore.from_text(text), vault.ReplyKey(SystemRng())
-    honest = client.opening(share, store.halves, asked.public)
-    own = vault.ReplyKey(SystemRng())
-    for party in MPC_NODES:
-        stolen = replace(honest, reply_key=own.public)
-        await refused(gateway, client, "open", stolen, party=party)
-    opened = wire.VaultOpened.from_bytes(await client.ask("open", honest)).halves
-    seal_keys = {party: hello.seal_key for party, hello in client.hellos().items()}
-    with asked.combine(opened, seal_keys) as key:
-        assert vault.open_share(vault.EncryptedShare.from_text(sealed), store, key, user_id)
 
 
 async def test_without_a_proof_a_vault_does_not_open(gateway, client, share, refused, party):

@@ -57,7 +57,7 @@ async def test_the_node_itself_allows_one_signing_session_a_key(gateway, client,
 
 
 async def test_a_malformed_message_leaves_no_lock_at_the_node(gateway, client):
-    share = await client.generate("ed25519")
+    share = client.give_key("ed25519")
     link, user_id = gateway.links[OPERATOR], await client.user_id()
     body = wire.Sign(
         os.urandom(32), share.record.epoch, 2, service.MESSAGE, (b"?",), (), service.NO_PROOF
@@ -106,7 +106,7 @@ async def test_vote_and_signing_never_wait_for_each_other(monkeypatch, gateway, 
 async def test_what_is_replaced_is_let_go_though_the_disk_keeps_it(gateway, client, monkeypatch):
     """The gateway asks again: by then there is nothing more to replace."""
     link, user_id = gateway.links[OPERATOR], await client.user_id()
-    old = await client.generate("ed25519")
+    old = client.give_key("ed25519")
     begun = await client.begin_recover("ed25519")
     party, request = client.begin_sign(old)
     service.ask_node(link, "sign", user_id, request)

@@ -31,7 +31,7 @@ def presigning(client, share, vault, count):
     signer, session_id, first = OPERATOR, bytes(32), (bytes(32),)
     use = VaultUse.for_signing(
         share.record.epoch,
-        client._named(),
+        client.token_user,
         client._boot(signer),
         SigningRequest(signer, session_id, b"", presignatures=count),
         first,
@@ -66,7 +66,7 @@ def opening(client, share, store, party=INSTITUTION, **about):
     using = about.get("using")
     use = VaultUse.for_opening(
         share.record.epoch,
-        client._named(),
+        client.token_user,
         client._boot(party),
         REPLY_KEY,
         presignatures=about.get("count", 0),

@@ -171,6 +171,40 @@ async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, clien
     await client.check_works(share)
 
 
+async def test_what_has_been_replaced_is_shown_by_both_votes_and_nothing_less(
+    restored, client, share
+):
+    true = brought(restored, await client.user_id())
+    identities = {p: link.node._context.identity for p, link in restored.links.items()}
+    strangers = {**identities, OPERATOR: Identity(bytes(32))}
+    old = true.statement.active.record
+    newer = replace(old.record, epoch=bytes(32), predecessor=old.record.epoch, number=1)
+
+    def voted(record, by=identities):
+        votes = {p: i.sign(statements.Vote(record, old.heads[p], 0)) for p, i in by.items()}
+        return replace(old, record=record, signatures=votes)
+
+    def shown(signed):
+        held = statements.HeldShare(newer.epoch, newer.public_key, newer.number, signed)
+        merge(restored, forged(true, identities[INSTITUTION], active=held))
+
+    good = voted(newer)
+    alien = replace(newer, identities={p: i.public for p, i in strangers.items()})
+    for bad in (
+        replace(good, signatures={INSTITUTION: good.signatures[INSTITUTION]}),
+        replace(good, signatures=dict.fromkeys(MPC_NODES, good.signatures[INSTITUTION])),
+        replace(good, record=replace(newer, number=7)),
+        voted(replace(newer, user_id="another")),
+        voted(alien, strangers),
+    ):
+        with pytest.raises(Unmerged, match="does not know its share of this key"):
+            shown(bad)
+    with pytest.raises(Unmerged, match="has been replaced since, as both MPC nodes have signed"):
+        shown(good)
+    # It stays: one that lies has both votes for an epoch of which it has signed the abort, too.
+    assert unmerged(restored, OPERATOR)
+
+
 @pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
 async def test_with_a_suspension_goes_the_multiplication_state(curve, restored, client, share):
     key_id, user_id = share.record.epoch.hex(), await client.user_id()

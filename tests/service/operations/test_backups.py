@@ -16,9 +16,10 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.events import EMPTY
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.operations import backups
-from mpcsim.service.operations.backups import PARTS, back_up, inspect_backup, restore
+from mpcsim.service.operations.backups import back_up, inspect_backup, restore
 from mpcsim.service.operations.data_folder import claim_folder, prepare, store_file
 from mpcsim.service.storage.database import LAYOUT, Database, Deployment
+from mpcsim.service.storage.roles import PARTS
 
 TAKEN = "2027-01-15T08:00:00+00:00"
 

@@ -10,7 +10,7 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.operations.data_folder import claim_folder, link_file, prepare, read_link
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 from tests.helpers.gateway import reopen
 from tests.service.operations.conftest import PARTS
 

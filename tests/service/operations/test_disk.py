@@ -11,6 +11,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR, ROLES
 from mpcsim.service.errors import Refused
+from mpcsim.service.gateway.activation import attestations
 from mpcsim.service.mpc_node.metrics import probes
 from mpcsim.service.rpc import wire
 from mpcsim.service.storage import database as databases
@@ -22,6 +23,7 @@ from tests.service.operations.conftest import PARTS, alter_store
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     monkeypatch.setattr(databases, "BUSY_S", 0.1)
+    monkeypatch.setattr(attestations, "PROMPT_S", 0.01)
 
 
 def database_of(gateway, name):
@@ -57,7 +59,7 @@ TROUBLES = {locked: StoreProblem.LOCKED, read_only: StoreProblem.READ_ONLY}
 
 
 async def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path, gateway, client):
-    share = await client.generate("ed25519")
+    share = client.give_key("ed25519")
     node, key_id = gateway.links[OPERATOR].node, share.record.epoch.hex()
     ready = probes(node)[0]
     for bad in (True, False):
@@ -103,7 +105,7 @@ async def test_what_cannot_be_written_loses_nothing(
 ):
     """Signing goes on; what makes or replaces a key says why not, and works again afterwards."""
 
-    bob, share = Client.of(gateway, "bob"), await client.generate("ed25519")
+    bob, share = Client.of(gateway, "bob"), client.give_key("ed25519")
     before = shares_of(gateway)
     with trouble(database_of(gateway, name)):
         for making in (bob.generate("ed25519"), client.recover("ed25519")):
@@ -142,7 +144,7 @@ async def test_a_registry_without_space_signs_nobody_up(tmp_path, caplog, gatewa
 async def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog, gateway, client):
     store = tmp_path / "operator/operator.sqlite"
 
-    share = await client.generate("ed25519")
+    share = client.give_key("ed25519")
     database = database_of(gateway, "operator")
     database.forget()
     store.write_bytes(store.read_bytes()[:4096] + b"\x55" * (store.stat().st_size - 4096))
@@ -204,7 +206,7 @@ async def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emp
     """Both MPC nodes have voted: the key is in force, and the registry hears of it again."""
 
     with started(tmp_path) as (gateway, client):
-        old = await client.generate("ed25519")
+        old = client.give_key("ed25519")
         session_id, new = await client.begin_recover("ed25519")
         registry = gateway.gateway.registry._database
         whole = registry._writer
@@ -227,7 +229,7 @@ async def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emp
 
 async def generate(folder):
     with started(folder) as (_, client):
-        return await client.generate("ed25519")
+        return client.give_key("ed25519")
 
 
 LOST = {

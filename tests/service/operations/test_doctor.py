@@ -17,7 +17,7 @@ from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.doctor import Doctor
 from mpcsim.service.operations.rotation import replace_lost_seal_key
 from mpcsim.service.rpc.statements import SealKeyStatement, SignedReconciliationStatement
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 from tests.helpers.gateway import Client, delivered, nodes_alone, reopen, started
 from tests.helpers.tiers import fast_few
 from tests.service.operations.conftest import USERS, alter_store

@@ -4,25 +4,15 @@ suspended since is used again, what can be helped is helped, and everything else
 import asyncio
 import sqlite3
 from contextlib import closing, contextmanager
-from dataclasses import replace
 
 import pytest
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.service.errors import Unmerged
 from mpcsim.service.gateway.activation import attestations
-from mpcsim.service.gateway.activation.activation import Activation
-from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations.backups import back_up, restore
 from mpcsim.service.operations.data_folder import store_file
-from mpcsim.service.rpc.statements import HeldShare, SignedRecord, Vote
 from tests.helpers.gateway import Failed, Stuck, cheating, started
 from tests.service.gateway.test_cheating import bad_offer, malformed_frost
-from tests.service.mpc_node.test_restored import brought, forged, merge
-
-
-async def _nothing(activation, user_id, curve, times=None):
-    return False
 
 
 class Place:
@@ -108,7 +98,7 @@ async def test_a_first_key_that_was_cut_off_is_not_dropped_for_one_that_has_forg
 
 async def test_if_both_were_put_back_somebody_has_to_decide(place):
     with place.started() as (_, client):
-        share = await client.generate("ed25519")
+        share = client.give_key("ed25519")
     place.save("old")
     place.restore("old", "operator", "institution")
     with place.started() as (_, client):
@@ -120,50 +110,6 @@ async def test_if_both_were_put_back_somebody_has_to_decide(place):
     with place.started() as (_, client):
         await client.check_works(share)
         await client.check_works(await client.recover("ed25519"))
-
-
-# ---------------------------------------------------------------------- who brings what
-
-
-async def test_what_has_been_replaced_is_shown_by_both_votes_and_nothing_less(place, monkeypatch):
-    with place.started() as (_, client):
-        old = await client.generate("ed25519")
-    place.save("old")
-    with place.started() as (_, client):
-        new = await client.recover("ed25519")
-    place.restore("old")
-    monkeypatch.setattr(Activation, "_merge_restored", _nothing)  # nobody does at the start
-    with place.started() as (gateway, client):
-        user_id = await client.user_id()
-        other = gateway.links[INSTITUTION].node
-        true = brought(gateway, user_id)
-        held = true.statement.active
-        record, heads, votes = held.record.record, held.record.heads, held.record.signatures
-        strangers = {OPERATOR: Identity(bytes(32)), INSTITUTION: other._context.identity}
-        alien = replace(record, identities={j: i.public for j, i in strangers.items()})
-        alien_votes = {j: i.sign(Vote(alien, heads[j], 0)) for j, i in strangers.items()}
-        numbers = held.record.seal_numbers
-        mine = {INSTITUTION: heads[INSTITUTION]}, {INSTITUTION: votes[INSTITUTION]}
-        twice = dict.fromkeys(MPC_NODES, votes[INSTITUTION])
-        of_another = replace(record, user_id="another")
-        for bad in (
-            SignedRecord(record, *mine, numbers),
-            SignedRecord(record, heads, twice, numbers),
-            SignedRecord(replace(record, number=7), heads, votes, numbers),
-            SignedRecord(of_another, heads, votes, numbers),
-            SignedRecord(alien, heads, alien_votes, numbers),
-        ):
-            active = HeldShare(held.epoch, held.public_key, held.number, bad)
-            with pytest.raises(Unmerged, match="does not know its share of this key"):
-                merge(gateway, forged(true, other._context.identity, active=active))
-            assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]
-        with pytest.raises(
-            Unmerged, match="has been replaced since, as both MPC nodes have signed"
-        ):
-            merge(gateway, true)
-        # It stays: one that lies has both votes for an epoch of which it has signed the abort, too.
-        assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]
-        assert place.states()[INSTITUTION] == [(epoch(new), "active", 0)]
 
 
 # ---------------------------------------------------------------------- what the other is told
@@ -184,7 +130,7 @@ async def test_the_other_hears_of_an_abort_before_the_client(
 async def test_what_could_not_be_told_is_told_later(place, monkeypatch):
     monkeypatch.setattr(attestations, "FIRST_RETRY_S", 0.01)
     with place.started() as (gateway, client):
-        share = await client.generate("ed25519")
+        share = client.give_key("ed25519")
         store = gateway.links[INSTITUTION].node.store
 
         def told():

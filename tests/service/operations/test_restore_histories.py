@@ -21,10 +21,11 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.gateway.activation import suspensions
 from mpcsim.service.gateway.registry import Registry
-from mpcsim.service.operations.backups import PARTS, back_up, restore
+from mpcsim.service.operations.backups import back_up, restore
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.doctor import Doctor
-from mpcsim.service.storage.database import REGISTRY, Database
+from mpcsim.service.storage.database import Database
+from mpcsim.service.storage.roles import PARTS, REGISTRY
 from tests.helpers.gateway import Client, Failed, Stuck, ask_node, delivered, nodes_alone, reopen
 
 NEW = "dave", "ed25519"

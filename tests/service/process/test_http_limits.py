@@ -5,9 +5,6 @@ import json
 import logging
 import resource
 import socket
-import subprocess
-import sys
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,7 +13,6 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.operations import open_gateway
 from mpcsim.service.process.http_limits import (
     BYTES_A_CONNECTION,
     CONNECTIONS_A_TURN,
@@ -25,15 +21,14 @@ from mpcsim.service.process.http_limits import (
     OTHER_FILES,
     ConnectionLimits,
     Limit,
+    fit_open_files,
     uvicorn_options,
 )
 from mpcsim.service.process.http_parser import MOST_TARGET_BYTES
 from mpcsim.service.process.request_id import IN_SCOPE, USER_IN_SCOPE
-from mpcsim.service.process.settings import SettingsError, describe, read
 from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.run.realtime.clock import VirtualLoop
 from node.app import create_app
-from node.process.settings import Settings
 from tests.node.double import GatewayDouble, WalletDouble
 from tests.node.harness import SETTINGS, running
 
@@ -511,52 +506,27 @@ def test_the_log_says_it_and_cannot_be_filled(server, caplog):
 # --- settings -------------------------------------------------------------------------------------
 
 
-def test_limits_are_settings():
-    given = {"MAX_CONNECTIONS": "5", "MAX_HEADER_BYTES": "2048"}
-    given |= {"HEADER_TIMEOUT_S": "1.5", "BODY_TIMEOUT_S": "2", "IDLE_TIMEOUT_S": "3"}
-    assert read(ConnectionLimits, given) == ConnectionLimits(5, 2048, 1.5, 2.0, 3.0)
-    assert Settings.from_environment(given).limits == ConnectionLimits(5, 2048, 1.5, 2.0, 3.0)
-    for name in given:
-        assert f"  {name}: " in describe(ConnectionLimits)
-        for text in ("0", "-1", "x", "nan", "1e9"):
-            with pytest.raises(SettingsError, match=f"^{name} must be "):
-                read(ConnectionLimits, {name: text})
-
-
-def test_no_more_connections_than_open_files():
-    program = """
-import resource
-from mpcsim.service.process.http_limits import ConnectionLimits, fit_open_files
-for soft, hard in ((300, {hard}), (300, 500), (100, 100)):
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    limit = fit_open_files(ConnectionLimits()).connections
-    print(limit, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-"""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    run = [sys.executable, "-c", program.format(hard=hard)]
-    ended = subprocess.run(run, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    assert ended.stdout.split() == ["1000", "2280", "250", "500", "50", "100"]
-    assert "MAX_CONNECTIONS is 250" in ended.stderr
+def test_no_more_connections_than_open_files(monkeypatch, caplog):
+    for limits, expected in (
+        ([(300, 1 << 20)], (1000, 2280)),
+        ([(300, 500)], (250, 500)),
+        ([(100, 100)], (50, 100)),
+    ):
+        monkeypatch.setattr(resource, "getrlimit", lambda which, limits=limits: limits[-1])
+        monkeypatch.setattr(
+            resource, "setrlimit", lambda which, new, limits=limits: limits.append(new)
+        )
+        assert (fit_open_files(LIMITS).connections, limits[-1][0]) == expected
+    assert "MAX_CONNECTIONS is 250" in caplog.text
     assert len(MPC_NODES) * MAX_CONNECTIONS < OTHER_FILES  # the gateway's own, to MPC nodes
 
 
 # --- at sockets -----------------------------------------------------------------------------------
 
 
-@contextmanager
-def node():
-    yield create_app(SETTINGS, GatewayDouble(), WalletDouble())
-
-
-@contextmanager
-def gateway():
-    with closing(open_gateway()) as opened:
-        yield opened.app
-
-
-@pytest.mark.parametrize("opened", [node, gateway], ids=lambda opened: opened.__name__)
-def test_a_client_that_goes_on_sending_gets_its_answer(opened):
-    with opened() as app, running(app, "over a socket") as api:
+def test_a_client_that_goes_on_sending_gets_its_answer():
+    app = create_app(SETTINGS, GatewayDouble(), WalletDouble())
+    with running(app) as api:
         address = ("127.0.0.1", api.client.base_url.port)
         connection = socket.create_connection(address, PATIENCE_S)
         connection.sendall(b"GET / HTTP/1.1\r\nX: ")

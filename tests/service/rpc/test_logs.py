@@ -10,17 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from mpcsim.errors import UsageError
-from mpcsim.service.process.settings import read
 from mpcsim.service.web import log_files, logs
 from mpcsim.service.web.log_files import LogFile, LogFileHandler
 from mpcsim.service.web.logs import (
     LINES_OF_REQUESTS,
     JsonLines,
     LinesOfRequests,
-    LogSettings,
     TextLines,
-    formatter,
 )
 from mpcsim.service.web.request_records import CURRENT, RequestRecord
 from tests.helpers.processes import until
@@ -64,13 +60,6 @@ def test_what_the_message_leaves_out():
 def test_what_callers_choose_makes_no_lines():
     line = TextLines().format(record("GET %s", "/x\r\x1b[2J\u2028é"))
     assert line.endswith(r": GET /x\r\x1b[2J\u2028é")
-
-
-def test_the_format_comes_from_the_environment():
-    assert isinstance(formatter(read(LogSettings, {}).log_format), TextLines)
-    assert isinstance(formatter(read(LogSettings, {"LOG_FORMAT": "JSON"}).log_format), JsonLines)
-    with pytest.raises(UsageError, match="LOG_FORMAT must be text or json"):
-        read(LogSettings, {"LOG_FORMAT": "xml"})
 
 
 def test_a_request_in_a_line_for_people():

@@ -6,11 +6,7 @@ import pytest
 from nacl.encoding import RawEncoder
 from nacl.hash import blake2b
 
-from mpcsim.crypto.rng import SeededRng
-from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
-from mpcsim.protocols import reshare
-from mpcsim.protocols.local_run import results, run
-from mpcsim.protocols.sample_keys import keys
+from mpcsim.ids import OPERATOR
 from mpcsim.service.vault import SigningRequest, VaultUse, sha256_each
 
 KEY = bytes(range(32))
@@ -66,20 +62,3 @@ def test_everything_is_bound(use):
         assert not use.is_authenticated_by(KEY, mac[:i] + bytes([mac[i] ^ 1]) + mac[i + 1 :])
         assert not use.is_authenticated_by(KEY, mac[:i])
         assert not use.is_authenticated_by(KEY[:i] + bytes([KEY[i] ^ 1]) + KEY[i + 1 :], mac)
-
-
-def test_a_resharing_makes_new_keys():
-    shares, sid = keys("ed25519"), SeededRng("session").bytes(32)
-    agreed = {
-        i: reshare.setup(
-            shares[i].record,
-            MPC_NODES,
-            share=shares[i] if i in MPC_NODES else None,
-            receivers=(CLIENT, *MPC_NODES),
-        )
-        for i in (CLIENT, *MPC_NODES)
-    }
-    made = results(run(reshare.party(agreed[i], i, session_id=sid) for i in agreed))
-    for j in MPC_NODES:
-        assert made[CLIENT].auth_key(j) == made[j].auth_key(CLIENT)
-        assert made[CLIENT].auth_key(j) != shares[CLIENT].auth_key(j)

@@ -154,10 +154,13 @@ def test_flights_are_as_long_as_openssl_s(round_trips: int, resumed: bool) -> No
         assert abs(ours - theirs) <= max(0.15 * theirs, 60), (expected, found)
 
 
-def test_compilation_is_announced_once(monkeypatch, capsys):
-    monkeypatch.setitem(event._registered, KIND, [])
-    traffic._announce_compilation()
-    for module in ("theirs.jit", "mpcsim.sim", "mpcsim.capacity"):
-        function = SimpleNamespace(py_func=SimpleNamespace(__module__=module))
-        with event.trigger_event(KIND, data={"dispatcher": function}):
-            assert capsys.readouterr().err == traffic.COMPILING * (module == "mpcsim.sim")
+def test_compilation_is_announced_once(monkeypatch, capsys, tmp_path):
+    """In one process, and in a further one with the same cache."""
+    cached = SimpleNamespace(cache_path=str(tmp_path / "tcp"))
+    for due in ("mpcsim.sim", ""):
+        monkeypatch.setitem(event._registered, KIND, [])
+        traffic._announce_compilation()
+        for module in ("theirs.jit", "mpcsim.sim", "mpcsim.capacity"):
+            function = SimpleNamespace(py_func=SimpleNamespace(__module__=module), _cache=cached)
+            with event.trigger_event(KIND, data={"dispatcher": function}):
+                assert capsys.readouterr().err == traffic.COMPILING * (module == due)

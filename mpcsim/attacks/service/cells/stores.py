@@ -19,7 +19,7 @@ from mpcsim.attacks.service.findings import Finding, Refusal, refusal_of, succee
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 from mpcsim.service.vault import SecretStore, password_key
 
 

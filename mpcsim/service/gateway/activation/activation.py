@@ -30,7 +30,6 @@ from mpcsim.service.errors import (
     disagreement,
     key_exists,
     key_recovered_meanwhile,
-    no_such_key,
     node_failed,
     outcome_undecided,
     stores_inconsistent,
@@ -284,8 +283,8 @@ class Activation:
             async with self.decision_lock(user_id, curve):
                 await self.resolve(user_id, curve, times, aborting=False)
             key = self._registry.key(user_id, curve)
-        if key is not None and key_id not in (None, key.key_id):
-            raise no_such_key()
+        if key is not None and key_id is not None and key_id != key.key_id:
+            raise self._registry.missing_key(user_id, key_id)
         if key is None or key.record is None:
             raise stores_inconsistent()
         return key.record
@@ -372,7 +371,7 @@ class Activation:
                 raise
             async with self.decision_lock(user_id, curve):
                 if not self._registry.is_present_key(user_id, key_id):
-                    raise no_such_key() from None
+                    raise self._registry.missing_key(user_id, key_id) from None
                 await self._merge_restored(user_id, curve, caller.times)
                 await self.resolve(user_id, curve, caller.times, aborting=False)
         return await link.call(scope, body, caller.times)

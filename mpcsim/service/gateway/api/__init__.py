@@ -1,10 +1,15 @@
 """HTTP interface of the gateway: routes, OpenAPI document, token keys, metrics, smart accounts."""
 
-from mpcsim.service.gateway.api.smart_accounts import MakeService, in_own_process, over_rpc
-from mpcsim.service.gateway.api.token_keys import TOKEN_LIFETIME_S
+from typing import TYPE_CHECKING
+
+from mpcsim.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from mpcsim.service.gateway.api.smart_accounts import MakeService, in_own_process, over_rpc
+else:
+    __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "TOKEN_LIFETIME_S",
     "MakeService",
     "in_own_process",
     "over_rpc",

@@ -39,7 +39,8 @@ from mpcsim.service.gateway.api.routes import (
     Services,
     UnknownCredentials,
 )
-from mpcsim.service.gateway.api.token_keys import TOKEN_LIFETIME_S, TokenKeys
+from mpcsim.service.gateway.api.token_keys import TokenKeys
+from mpcsim.service.gateway.defaults import TOKEN_LIFETIME_S
 from mpcsim.service.gateway.gateway import Gateway
 from mpcsim.service.gateway.sessions.sessions import CallerContext
 from mpcsim.service.gateway.sessions.streaming import Reply

@@ -13,7 +13,7 @@ from mpcsim.service.gateway.gateway import Gateway
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.metrics.readiness import Probe, single_probe, thread_probe
 from mpcsim.service.metrics.stores import StoreSizes, write_problem
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.storage.roles import REGISTRY
 
 
 class GatewayMetrics(Collector):

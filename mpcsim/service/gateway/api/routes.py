@@ -32,7 +32,6 @@ from mpcsim.service.errors import (
     UNAUTHORIZED,
     UNAVAILABLE,
     Refused,
-    no_such_key,
     no_such_user,
 )
 from mpcsim.service.gateway.api import models
@@ -249,7 +248,7 @@ async def key_token(request: Request, caller: Claims, parts: Services) -> models
     nodes alone."""
     key_id = request.query_params.get("id", "")
     if not parts.gateway.registry.is_present_key(caller.user_id, key_id):
-        raise no_such_key()
+        raise parts.gateway.registry.missing_key(caller.user_id, key_id)
     # It must not outlive the access token.
     lifetime_s = min(parts.token_lifetime_s, parts.token_keys.remaining_s(caller))
     token = parts.token_keys.issue_key(caller.user_id, caller.username, key_id, lifetime_s)

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from mpcsim.service.gateway.registry import Registry, SigningKeys
 from mpcsim.service.rpc.tokens import Claims, TokenIssuer, TokenVerifier
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.threads import in_thread
-
-TOKEN_LIFETIME_S: Final = 3600.0
 
 
 class TokenKeys:

@@ -21,6 +21,7 @@ from mpcsim.service.errors import (
     node_unreachable,
     unintelligible_reply,
 )
+from mpcsim.service.gateway.defaults import LINK_TIMEOUT_S
 from mpcsim.service.gateway.links.mpc_nodes import MpcNodePort
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import GrantIssuer, GrantRefused, Scope, StaleGrant
@@ -30,8 +31,6 @@ LOG = logging.getLogger(__name__)
 
 B = TypeVar("B", bound=wire.Body)
 
-LINK_TIMEOUT_S: Final = 20.0
-"""Time after which a request to an MPC node counts as unanswered."""
 HELLO_WAIT_S: Final = 0.5
 """Longest time that a request for hellos waits for an MPC node."""
 SILENCE_S: Final = 2.0

@@ -78,7 +78,13 @@ from mpcsim.service.errors import (
     no_such_session,
     too_many_key_creations,
 )
-from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, Times
+from mpcsim.service.gateway.defaults import (
+    LEASE_S,
+    LINK_TIMEOUT_S,
+    MAKING_QUEUE,
+    MAKING_WAIT_S,
+)
+from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.registry import NamedCall
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.rpc import wire
@@ -90,13 +96,6 @@ from mpcsim.service.web.idempotency import CallName
 from mpcsim.service.web.request_records import annotate_request
 from mpcsim.service.web.threads import gather_all
 
-LEASE_S: Final = 5.0
-"""Time for which a session's caller may be silent before the next session takes its place."""
-MAKING_QUEUE: Final = 100
-"""Requests that may wait for a slot to make a key, where slots are limited; each holds a
-connection."""
-MAKING_WAIT_S: Final = 10.0
-"""Longest time that they wait: a REST node gives up after 30 s, and making a key takes some."""
 SIGNING_REQUESTS: Final = {"secp256k1": 2, "ed25519": 1}
 """Client's requests in a signing session, by curve (L4)."""
 CANCEL_WAIT_S: Final = 1.0

@@ -46,10 +46,11 @@ from mpcsim.service.errors import (
     no_such_session,
     unintelligible_reply,
 )
+from mpcsim.service.gateway.defaults import LEASE_S
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
 from mpcsim.service.gateway.sessions.routing import MAX_MESSAGES_OF_NODE, check_header
-from mpcsim.service.gateway.sessions.sessions import LEASE_S, CallerContext, Session, Sessions
+from mpcsim.service.gateway.sessions.sessions import CallerContext, Session, Sessions
 from mpcsim.service.rpc.session_keys import is_proven
 from mpcsim.service.web.http import RequestBody
 

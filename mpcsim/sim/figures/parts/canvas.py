@@ -34,7 +34,8 @@ class Chart(Figure):
 
     It is shown as an HTML image with the SVG inside, never wider than its frame and in untrusted
     notebooks, too (JupyterLab does neither with an SVG of its own); and as a PNG where HTML is not
-    shown.
+    shown. In JupyterLab's dark theme the image is inverted, with its hues kept; files that are
+    saved are on white.
     """
 
     def _repr_html_(self) -> str:
@@ -42,6 +43,13 @@ class Chart(Figure):
 
     def _repr_png_(self) -> bytes:
         return png(self)
+
+
+DARK_THEME = (
+    '<style>[data-jp-theme-light="false"] .mpcsim-figure'
+    "{filter:invert(.93) hue-rotate(180deg)}</style>"
+)
+"""Style of an image on JupyterLab's dark theme: white becomes the page's own dark grey."""
 
 
 def svg(figure: Figure) -> str:
@@ -56,7 +64,10 @@ def html(figure: Figure, text: str = "figure") -> str:
     """Return the figure as a self-contained HTML image; ``text`` is the alternative text."""
     data = b64encode(svg(figure).encode()).decode()
     said = escape(text, quote=True)
-    return f'<img alt="{said}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
+    return (
+        f'{DARK_THEME}<img alt="{said}" class="mpcsim-figure" style="max-width:100%" '
+        f'src="data:image/svg+xml;base64,{data}">'
+    )
 
 
 def png(figure: Figure) -> bytes:

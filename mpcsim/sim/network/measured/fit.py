@@ -400,7 +400,8 @@ def _tail_differences(times: Times, simulated: Times) -> Iterator[str]:
     """Yield the tail's differences of more than a tenth that are not due to chance.
 
     A percentile differs if it is outside of the order statistics that enclose the measured one; the
-    mean of the slowest percent, if it is off by more than ``STANDARD_ERRORS``.
+    mean of the slowest percent, or of fewer than a hundred the slowest one, if it is off by more
+    than ``STANDARD_ERRORS``.
 
     Args:
         times: in ascending order, as ``simulated``.
@@ -413,14 +414,13 @@ def _tail_differences(times: Times, simulated: Times) -> Iterator[str]:
         )
         if beyond and abs(ours / measured - 1) > TAIL_OFF:
             yield f"p{percent:g} {_format_ms(ours)} ms instead of {_format_ms(measured)}"
-    n = len(times) // 100
-    if not n:
-        return
-    slowest = simulated[-(len(simulated) // 100) :]
+    n = max(1, len(times) // 100)
+    slowest = simulated[-(len(simulated) * n // len(times)) :]
     measured, ours = float(times[-n:].mean()), float(slowest.mean())
     error = math.sqrt((float(slowest.var()) + (ours - float(slowest[0])) ** 2) / n)
     if abs(measured - ours) > max(STANDARD_ERRORS * error, TAIL_OFF * measured):
-        yield f"{_format_ms(ours)} ms in the slowest percent instead of {_format_ms(measured)}"
+        which = "in the slowest percent" if len(times) >= 100 else "for the slowest"
+        yield f"{_format_ms(ours)} ms {which} instead of {_format_ms(measured)}"
 
 
 def _wasserstein_distance(times: Times, simulated: Times) -> float:
@@ -435,11 +435,13 @@ def _quantile_distance(quantiles: Times, simulated: Times) -> float:
 def _correlation_lag(times: Times) -> tuple[float, int]:
     """Return the correlation of neighbours, and the lag at which it is within its noise."""
     n = len(times)
-    # Ranks: a single outlier would hide the rest.
-    ranks = np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.float64)
+    # Ranks: a single outlier would hide the rest. Equal times share one: in the order of the series
+    # theirs would rise with time.
+    _, place, counts = np.unique(times, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - counts / 2)[place]
     ranks -= ranks.mean()
     power = float(ranks @ ranks)
-    if n < FEW or power == 0 or len(np.unique(times)) < 3:
+    if n < FEW or len(counts) < 3:
         return 0.0, 0
     noise = 2 / math.sqrt(n)
 
