@@ -118,7 +118,7 @@ class RequestLog:
         extra = {
             "fields": fields,
             LogFileHandler.NOT_IN_FILES: True,
-            OF_START: (b"user-agent", PROBE.encode()) in scope["headers"],
+            OF_START: (b"user-agent", PROBE.encode()) in scope.get("headers", ()),
         }
         logger.log(level, "request", extra=extra)
 
