@@ -106,7 +106,7 @@ class Link:
             loss = getattr(self, name)
             if loss is None or isinstance(loss, GilbertElliott | TimedGilbertElliott):
                 continue
-            if not (isinstance(loss, Real) and 0 <= loss < 1):
+            if not (isinstance(loss, Real) and 0 <= float(loss) < 1):
                 raise UsageError(f"{where}: {name} is {loss!r}: it must be at least 0 and below 1")
         for name in ("queue_bytes", "back_queue_bytes"):
             room = getattr(self, name)
