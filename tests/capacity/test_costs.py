@@ -1,6 +1,8 @@
 """Costs: distributions, other machines, and files of them."""
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from mpcsim.capacity.kernel.draws import quantile
 from mpcsim.capacity.model.costs import POINTS, Costs, Scheduling, Stage
 from mpcsim.capacity.model.operations import Operation
 from mpcsim.capacity.model.speed import Speed
+from mpcsim.cli.measure.calibrate import table
 from mpcsim.errors import UsageError
 from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 
@@ -166,6 +169,24 @@ def test_costs_of_another_version_name_the_command():
         costs().check_version([operation(size=101)])
     with pytest.raises(UsageError, match="nothing is known of its answer"):
         costs().stages_of("sign secp256k1", "its answer")
+
+
+@pytest.mark.parametrize(("twin_ms", "disturbed"), [(13.0, False), (15.0, True)])
+def test_costs_that_contradict_each_other_are_told(twin_ms, disturbed):
+    cpu_ms = {"node": 5.0, "gateway": 8.0, "twin": twin_ms}
+    loads = {"light": cpu_ms, "heavy": cpu_ms}
+    found = replace(costs(), cpu_ms={"sign secp256k1": loads})
+    assert found.is_disturbed == disturbed
+    assert ("CONTRADICT" in table(found)) == disturbed
+    assert math.isnan(costs().fit_error)
+
+
+def test_the_costs_of_the_package_were_not_disturbed():
+    assert 0 < Costs.measured().fit_error < 0.03
+
+
+def test_the_speed_of_a_machine_is_the_median_of_some():
+    assert Speed.median([HERE, Speed(1.0, 500.0, 49.0, 2.0), HERE]) == HERE
 
 
 def test_a_machine_of_nothing_is_refused():

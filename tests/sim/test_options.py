@@ -6,7 +6,9 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -23,30 +25,57 @@ from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import DrawTable, GraphMessage, MessageGraph, Step, record
+from mpcsim.sim.run.adversary import Adversary
 from mpcsim.sim.run.compute import Declared, Measured
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.scenario import Policy
 from mpcsim.sim.simulation import Simulation
+from tests.helpers.options import Shown
+from tests.helpers.sessions import session
 from tests.sim.test_replay import stand_ins
 from tests.vectors.network import make
 
 ONE, TWO = PartyId(1), PartyId(2)
-ELSEWHERE = object()
-"""Another test shows it."""
+HEARD: list[Any] = []
+"""What callbacks of a run were called with."""
 
 
 class Refused(str):
     """What is said of a value that is refused."""
 
 
-def shown(tables: dict[Any, dict[str, Any]]) -> list[tuple[Any, str]]:
+@dataclass(frozen=True)
+class With:
+    """A value that has an effect where other options have theirs."""
+
+    value: Any
+    others: dict[str, Any]
+
+
+class Slow(With):
+    """One that takes seconds to show."""
+
+
+class Instead(str):
+    """An argument in place of the last one of a command."""
+
+
+class Counted(ThreadPoolExecutor):
+    """Threads that note their work."""
+
+    def submit(self, *work: Any, **options: Any) -> Any:
+        HEARD.append(work)
+        return super().submit(*work, **options)
+
+
+def shown(tables: dict[Any, dict[str, Any]]) -> list[Any]:
     """Return the rows of all tables that are shown here, by table and name."""
     return [
-        (of, name)
+        pytest.param(of, name, marks=[pytest.mark.soak] if isinstance(value, Slow) else [])
         for of, values in tables.items()
         for name, value in values.items()
-        if value is not ELSEWHERE
+        if not isinstance(value, Shown)
     ]
 
 
@@ -67,6 +96,11 @@ GRAPH = MessageGraph(
         GraphMessage("Q", ONE, TWO, 90_000, 3),
     ),
 )
+SMALL = MessageGraph(
+    "small",
+    (Step(ONE, "toy", 1, "ask", (), (0,)), Step(TWO, "toy", 1, "hear", (0,), ())),
+    (GraphMessage("Q", ONE, TWO, 9_000, 0),),
+)
 COSTS = Declared(
     {("toy", step.name): 3_000.0 if step.name == "wait" else 1.0 for step in GRAPH.steps}
 )
@@ -76,7 +110,7 @@ SEGMENTS = Connection(cold=True, pool=3, resumption=True)
 def over(link: Any = None, site: Any = None, connection: Connection = SEGMENTS) -> Network:
     sites = [Site("a"), Site("b"), replace(Site("x"), **(site or {}))]
     near = {"latency": Uniform(5, 9), "mbit_per_s": 50.0, "loss": 0.02, "queue_bytes": 2e4}
-    links = (Link("a", "x", **{**near, **(link or {})}), Link("x", "b", 3.0))
+    links = (replace(Link("a", "x", **near), **(link or {})), Link("x", "b", 3.0))
     return Network({s.name: s for s in sites}, links, {ONE: "a", TWO: "b"}, connection)
 
 
@@ -88,9 +122,11 @@ def replayed(network: Network) -> str:
     return str(GRAPH.replay(network, 40, costs=COSTS, seed=1).finished_ms.tolist())
 
 
+MACHINE = "tests/sim/test_options.py::test_a_machine_of_two_parties"
 NETWORKS: dict[Callable[..., Any], dict[str, Any]] = {
     Link: {
-        **dict.fromkeys(("a", "b"), ELSEWHERE),
+        "a": ("b", Refused("two links join the same sites")),
+        "b": ("nowhere", Refused("nowhere")),
         "latency": Uniform(9, 10),
         "mbit_per_s": 20.0,
         "loss": GilbertElliott.of(0.1, 4),
@@ -100,7 +136,11 @@ NETWORKS: dict[Callable[..., Any], dict[str, Any]] = {
         "back_loss": TimedGilbertElliott.of(0.2, 100.0),
         "back_queue_bytes": 2_000.0,
     },
-    Site: {"name": ELSEWHERE, "cpu_factor": ELSEWHERE, "cores": ELSEWHERE, "service_ms": 5.0},
+    Site: {
+        "name": ("y", Refused("unknown site 'x'")),
+        **dict.fromkeys(("cpu_factor", "cores"), Shown(MACHINE)),
+        "service_ms": 5.0,
+    },
     Connection: {
         "cold": False,
         "tls_round_trips": 0,
@@ -122,6 +162,10 @@ NETWORKS: dict[Callable[..., Any], dict[str, Any]] = {
 @pytest.mark.parametrize(("of", "name"), shown(NETWORKS))
 def test_networks(of: type, name: str, run: Callable[[Network], str]) -> None:
     value = NETWORKS[of][name]
+    if isinstance(value, tuple):
+        with pytest.raises(UsageError, match=value[1]):
+            over(**{of.__name__.lower(): {name: value[0]}})
+        return
     if of is Connection:
         changed = over(connection=replace(SEGMENTS, **{name: value}))
     else:
@@ -155,35 +199,43 @@ LOST = (drop(),)
 
 def simulated(**options: Any) -> str:
     more = {"network": STAR, "seed": 1, "secrets_seed": "options", **options}
+    HEARD.clear()
     sim = Simulation(**more)
-    made = sim.generate("ed25519")
-    results = [made, sim.sign()] if made.ok else [made]
+    results: list[Any] = [] if sim.shares else [sim.generate("ed25519")]
+    if sim.presignatures:
+        results.append(sim.sign_presigned(signers=(1, 3)))
+    elif sim.shares:
+        results.append(sim.sign())
     traces = [trace for result in results for trace in result.attempts]
     keys = {i: share.public_key for i, share in sim.shares.items()}
     return str(
         [(t.finished_ms, t.verdict, t.compute, t.clock, len(t.contents)) for t in traces]
-    ) + str(keys)
+    ) + str((keys, len(HEARD)))
 
 
 def virtual(**options: Any) -> str:
     more = {"parties": stand_ins(GRAPH), "network": over(), "seed": 1, **options}
+    more["parties"] = more["parties"] or session("frost-2").parties()
     trace = VirtualRun(**more).run()
-    return f"{trace.name} {trace.finished_ms} {trace.verdict} {len(trace.messages)}"
+    kept = len(trace.contents)
+    return f"{trace.name} {trace.finished_ms} {trace.verdict} {len(trace.messages)} {kept}"
 
 
 def replay(**options: Any) -> str:
     more = {"network": over(), "samples": 30, "seed": 1, **options}
-    found = GRAPH.replay(**more)
+    found = more.pop("self", GRAPH).replay(**more)
     approximation = found.approximation is not None and found.approximation.is_accepted
     times = found.finished_ms.tolist()
     return f"{times} {len(found.parties_ms)} {found.explanation is None} {approximation}"
 
 
 def distribution(**options: Any) -> str:
-    found = GRAPH.distribution(**{"network": over(), "samples": 30, "seed": 1, **options})
+    HEARD.clear()
+    more = {"network": over(), "samples": 30, "seed": 1, **options}
+    found = more.pop("self", GRAPH).distribution(**more)
     approximation = found.approximation is not None and found.approximation.is_accepted
     summary = f"{found.samples} {found.mean_ms} {len(found.parties)}"
-    return f"{summary} {found.explanation is None} {approximation}"
+    return f"{summary} {found.explanation is None} {approximation} {len(HEARD)}"
 
 
 def point(of: Callable[..., Any]) -> Callable[..., str]:
@@ -192,39 +244,36 @@ def point(of: Callable[..., Any]) -> Callable[..., str]:
         if of is experiments.replay_point:
             more = {"graph": GRAPH_OF_A_SIGNATURE, "samples": 20, **more}
         else:
-            more = {"curve": "ed25519", "signers": (1, 3), **more}
+            more = {"curve": "ed25519", "signers": (1, 2, 3), **more}
         return str(of(**more))
 
     return run
 
 
-def recorded() -> MessageGraph:
-    sim = Simulation(Network.star(), secrets_seed="options")
-    sim.generate("ed25519")
-    return record(sim.sign(signers=(1, 3)).trace)
-
-
-GRAPH_OF_A_SIGNATURE = recorded()
+KEY = Simulation(Network.star(), secrets_seed="options")
+KEY.generate("ed25519")
+GRAPH_OF_A_SIGNATURE = record(KEY.sign(signers=(1, 2, 3)).trace)
 SLOW = Declared({(step.protocol, step.name): 5.0 for step in GRAPH_OF_A_SIGNATURE.steps})
 REGION = {
     "seed": 2,
     "network": "tokyo",
-    "operator": ELSEWHERE,
+    "operator": "virginia",
     "institution": "virginia",
     "gateway": "frankfurt",
     "access": "lte",
     "loss": 0.9,
     "cold": True,
 }
+FITTED = "tests/sim/test_replay_fitted.py::test_too_far_off_in_time_is_not_used"
 REPLAYED: dict[str, Any] = {
-    "self": ELSEWHERE,
+    "self": SMALL,
     "network": over({"latency": 90.0}),
     "samples": 31,
     "seed": 2,
     "costs": COSTS,
     "parties": True,
     "explain": True,
-    "approximate": ELSEWHERE,
+    "approximate": Shown(FITTED),
     "tolerance": (0.2, Refused("approximate, which is not asked")),
 }
 ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]] = {
@@ -237,14 +286,14 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
             "compute": Measured(),
             "policy": Policy(timeout_ms=1.0),
             "faults": LOST,
-            "corrupt": ELSEWHERE,
+            "corrupt": {2: lambda party: Adversary(party, lambda *message: None)},
             "secrets_seed": "others",
-            "listener": ELSEWHERE,
+            "listener": HEARD.append,
             "draws": SeededDraws(8),
             "clock": "real",
             "contents": True,
-            "shares": ELSEWHERE,
-            "presignatures": ELSEWHERE,
+            "shares": KEY.shares,
+            "presignatures": Shown("tests/sim/test_simulation.py::test_signing_with_presignatures"),
         },
     ),
     "VirtualRun": (
@@ -257,11 +306,11 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
             "compute": COSTS,
             "faults": LOST,
             "deadline_ms": 3.0,
-            "resend_ms": ELSEWHERE,
+            "resend_ms": (5.0, Refused("resend_ms")),
             "draws": SeededDraws(8),
             "validate": lambda results: False,
             "name": "other",
-            "contents": ELSEWHERE,
+            "contents": With(True, {"parties": None}),
         },
     ),
     "replay": (
@@ -272,7 +321,7 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
     "distribution": (
         MessageGraph.distribution,
         distribution,
-        {**REPLAYED, "executor": ELSEWHERE, "progress": ELSEWHERE},
+        {**REPLAYED, "executor": Counted(1), "progress": HEARD.append},
     ),
     "signing_point": (
         experiments.signing_point,
@@ -281,19 +330,19 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
             **REGION,
             "curve": "secp256k1",
             "signers": (1, 2),
-            "threshold": ELSEWHERE,
-            "scheme": ELSEWHERE,  # of ECDSA
+            "threshold": With(3, {"signers": None}),
+            "scheme": ("ot/80", Refused("scheme")),
             "compute": SLOW,
             "timeout_ms": 1.0,
-            "attempts": ELSEWHERE,
-            "resend_ms": ELSEWHERE,
+            "attempts": With(2, {"timeout_ms": 1.0}),
+            "resend_ms": With(100.0, {"faults": LOST, "timeout_ms": 1_000.0}),
             "faults": LOST,
         },
     ),
     "replay_point": (
         experiments.replay_point,
         point(experiments.replay_point),
-        {**REGION, "graph": ELSEWHERE, "samples": 21, "approximate": ELSEWHERE},
+        {**REGION, "graph": GRAPH, "samples": 21, "approximate": Slow(True, {"graph": SMALL})},
     ),
 }
 
@@ -304,24 +353,27 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
 def test_runs(entry: str, name: str) -> None:
     _, run, values = ENTRIES[entry]
     value = values[name]
+    others = value.others if isinstance(value, With) else {}
+    value = value.value if isinstance(value, With) else value
     if isinstance(value, tuple) and isinstance(value[-1], Refused):
         with pytest.raises(UsageError, match=value[1]):
             run(**{name: value[0]})
         return
-    assert run(**{name: value}) != run()
+    assert run(**{name: value, **others}) != run(**others)
 
 
 # ------------------------------------------------------------------ commands
 
 PAIRS = str(Path(make.__file__).parent / "pairs.csv")
 FILE = str(Path(make.__file__).parent / "network.toml")
+CURVES = "tests/cli/test_sim.py::test_scenarios_beside_each_other"
 """Arguments with which a command runs, and of each option others that change what it says or
 writes, or what is said of them."""
 COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "sim": (
         ["sim", "seoul"],
         {
-            "scenario": ELSEWHERE,
+            "scenario": Instead("ed.toml"),
             "samples": "50",
             "approximate": (None, Refused("--approximate changes a replay")),
             "traces": "traces",
@@ -329,21 +381,21 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
         },
     ),
     "compare": (
-        ["compare", "ed.toml", "--samples=50"],
+        ["compare", "--samples=50", "ed.toml"],
         {
-            "scenarios": ELSEWHERE,
+            "scenarios": Instead("seoul"),
             "samples": "51",
-            "approximate": None,
+            "approximate": Slow(None, {}),
             "call": None,
-            "figure": ELSEWHERE,
-            "table": ELSEWHERE,
+            "figure": Shown(CURVES),
+            "table": "times.csv",
             "json": None,
         },
     ),
     "network fit": (
         ["network", "fit", PAIRS],
         {
-            "file": ELSEWHERE,
+            "file": Instead(PAIRS.replace("pairs", "regions")),
             "format": ("iperf3", Refused("")),
             "unit": ("us", Refused("not in us by its name")),
             "column": ("time", Refused("")),
@@ -356,7 +408,13 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
             "figure": "fit.png",
         },
     ),
-    "network show": (["network", "show", FILE], {"file": ELSEWHERE, "json": None}),
+    "network show": (
+        ["network", "show", FILE],
+        {
+            "file": (Instead("missing"), Refused("unknown region 'missing'")),
+            "json": None,
+        },
+    ),
 }
 
 
@@ -386,13 +444,17 @@ def test_commands(
     monkeypatch.chdir(tmp_path)
     Path("ed.toml").write_text(ED)
     base, values = COMMANDS[command]
-    value = values[name]
+    value = values[name].value if isinstance(values[name], With) else values[name]
     expected = value[1] if isinstance(value, tuple) else None
     value = value[0] if isinstance(value, tuple) else value
-    out, error = said([*base, f"--{name}" if value is None else f"--{name}={value}"], capsys)
+    option = f"--{name}" if value is None else f"--{name}={value}"
+    words = [*base[:-1], value] if isinstance(value, Instead) else [*base, option]
+    out, error = said(words, capsys)
     if expected is None:
         assert error == ""
-        assert out != said_plainly(command, capsys)
+        assert out != said_plainly(command, capsys) or {*tmp_path.iterdir()} > {
+            tmp_path / "ed.toml"
+        }
     else:
         assert error
         assert expected in error
@@ -422,6 +484,13 @@ def arguments(of: Callable[..., Any]) -> list[str]:
 
 
 def test_none_is_forgotten() -> None:
+    """What another test shows is the option of a test that there is."""
+    tables: list[dict[str, Any]] = [
+        *NETWORKS.values(),
+        *(values for *_, values in ENTRIES.values()),
+    ]
+    for name, value in chain.from_iterable(values.items() for values in tables):
+        assert not isinstance(value, Shown) or value.names(name)
     for of, values in NETWORKS.items():
         assert values.keys() == inspect.signature(of).parameters.keys()
     for of, _, values in ENTRIES.values():

@@ -4,7 +4,8 @@ Three services run side by side, one of them at a time under load: unmodified, w
 time of each part for each call; with meters (``mpcsim.service.web.meter``), which divide it among
 messages; and with meters that also time curve arithmetic. Loads alternate in short measurements,
 repeatedly, so that other activity of the machine meets all of them alike; all times are in units of
-the machine's own speed, from a piece of Python before and after each.
+the machine's own speed, from a piece of Python before and after each. The machine's primitives take
+turns with the loads, too: a machine is not always equally fast, and they describe these times.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -35,7 +36,7 @@ from mpcsim.capacity.calibration.measuring import (
 )
 from mpcsim.capacity.calibration.prediction import Load, handling_parts
 from mpcsim.capacity.calibration.reading import Samples
-from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.costs import TWIN, Costs
 from mpcsim.capacity.model.operations import RESPONSE
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import OPERATIONS
@@ -52,8 +53,6 @@ AT_A_TIME: Final = {ALONE: 1, "four at a time": 4, "twelve at a time": 12, SATUR
 """Closed workloads without think time: keys that are used again and again."""
 PARTS_OF_FULL: Final = {LIGHT: 0.3, MIDDLE: 0.6, HEAVY: 0.85}
 """Open workloads: rates relative to the saturated throughput."""
-TWIN: Final = "twin"
-"""Label, beside the parts, of what the model predicts for all of them."""
 REST_S: Final = 2.0
 SHORT_S: Final = 2.5
 """Duration of each measurement."""
@@ -128,7 +127,8 @@ class Calibration:
         self._opened: ExitStack
         self._running: ExitStack
         self._services: _Services
-        self._machine: Speed
+        self._folder: Path
+        self._speeds: list[Speed] = []
 
     def __enter__(self) -> Self:
         """Start the services, and measure them at rest.
@@ -141,8 +141,7 @@ class Calibration:
             record_operation(name)
         with ExitStack() as opened:
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-            self._report("this machine's primitives", 0.0)
-            self._machine = Speed.measured(str(folder))
+            self._folder = folder
             running = opened.enter_context(ExitStack())
             self._services = _Services(running, folder)
             self._services.measure_once(self._found, self._report)
@@ -164,6 +163,7 @@ class Calibration:
             done: returns the share of all rounds that is over.
         """
         for name, of in self._found.items():
+            self._speeds.append(Speed.measured(str(self._folder)))
             for what, measure in _round_measurements(self._services, name, of, self.rounds):
                 self._report(f"round {self.rounds + 1}: {name}, {what}", min(done(), 0.99))
                 measure()
@@ -173,7 +173,7 @@ class Calibration:
         """Stop the services, whose meters then write, and return the costs of all rounds; at least
         one."""
         self._running.close()
-        return _fit_costs(self._found, self._services, self._machine)
+        return _fit_costs(self._found, self._services, Speed.median(self._speeds))
 
 
 class _Services:
@@ -265,7 +265,7 @@ def _fit_costs(
         {each.operation.name: stages(each, best) for each in observed},
         best.turn_ms,
         _memory_by_part(found),
-        replace(machine, interpreter_us=round(speed_us, 2)),
+        machine,
         {each.operation.name: each.operation.digest for each in observed},
         best.cold_ms,
         best.cooling_ms,

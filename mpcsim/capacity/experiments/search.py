@@ -29,6 +29,8 @@ LOOKS: Final = 7
 times as long as the first."""
 ERROR_RATE: Final = 0.05
 """Probability that a candidate is taken to be on the wrong side, over all of its runs."""
+TESTS: Final = 2 * LOOKS
+"""Tests of a candidate at most, of its percentile and of its failures: they share the error."""
 UNDECIDED: Final = "on neither side"
 
 
@@ -132,10 +134,10 @@ def _why_insufficient(
         run = deployment.run(workload, minutes=minutes * 2**look, seed=seed, costs=costs)
         if run.overload:
             return run.overload, run
-        failing = run.compare_failures(answers.OFTEN, ERROR_RATE / LOOKS)
+        failing = run.compare_failures(answers.OFTEN, ERROR_RATE / TESTS)
         if failing == "above":
             return "calls are refused, break off or take too long", run
-        slow = run.compare_percentile(99, p99_ms, ERROR_RATE / LOOKS)
+        slow = run.compare_percentile(99, p99_ms, ERROR_RATE / TESTS)
         if slow == "above":
             return f"p99 {_p99(run)}, above {p99_ms:g} ms", run
         if slow == failing == "below":

@@ -38,6 +38,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any, Final, Literal, TypeVar, cast
 
 import numpy as np
@@ -72,6 +73,10 @@ EXACT: Final = 1e-4
 SEGMENTS: Final = 400
 MBIT_PER_S: Final = 1e6
 """Bandwidth of a loopback interface: neither window nor rate delays anything."""
+TWIN: Final = "twin"
+"""Label, beside the parts in ``cpu_ms``, of what the model predicts for all of them."""
+DISTURBED: Final = 0.05
+"""Error of a fit above which its measurements were disturbed."""
 AGAIN: Final = "mpcsim calibrate measures anew"
 
 
@@ -264,6 +269,25 @@ class Costs:
             hop_ms=self.hop_ms * ratios["interpreter"],
             machine=to,
         )
+
+    @property
+    def fit_error(self) -> float:
+        """Relative error of the model's CPU time for a call, in the median of all operations and
+        loads to which it was fitted; nan: none."""
+        errors = [
+            abs(parts[TWIN] / (sum(parts.values()) - parts[TWIN]) - 1)
+            for loads in self.cpu_ms.values()
+            if len(loads) > 1
+            for parts in loads.values()
+            if TWIN in parts
+        ]
+        return median(errors) if errors else math.nan
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the measured times contradict each other: other programs had the cores, or the
+        cores slowed each other."""
+        return self.fit_error > DISTURBED
 
     # ------------------------------------------------------------------ files
 

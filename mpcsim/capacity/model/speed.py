@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import median
 from typing import ClassVar, Final, Self
@@ -54,6 +54,13 @@ class Speed:
             round(interpreter_us(10 * ROUNDS), 2),
             round(argon2_ms(), 3),
             round(max(1e-3, fsync_ms(folder)), 4),
+        )
+
+    @classmethod
+    def median(cls, measured: Sequence[Self]) -> Self:
+        """Return the median of each primitive over some measurements; at least one."""
+        return cls(
+            *(round(median(getattr(one, each.name) for one in measured), 4) for each in fields(cls))
         )
 
     def ratios(self, to: Speed) -> Mapping[str, float]:

@@ -80,9 +80,16 @@ def table(costs: Any) -> str:
         f"{part} {rest:.0f} MB and {each:.2f} a call"
         for part, (rest, each) in costs.memory_mb.items()
     )
+    fit = f"the model's CPU time of a call: off by {costs.fit_error:.1%} in the median"
+    if costs.is_disturbed:
+        fit += (
+            "; THESE COSTS CONTRADICT EACH OTHER: the machine was not idle, or its cores slow each "
+            "other; measure again"
+        )
     return "\n".join(
         [
             Table(tuple(head), rows, frozenset(head[2:])).text(),
+            f"  {fit}",
             f"  a turn of the event loop: {turns}",
             f"  from one process to another: {costs.hop_ms:.3f} ms",
             f"  who wakes up has the core of who woke it, though others are free: "

@@ -161,7 +161,7 @@ class Access:
 
     name: str
     latency: Latency
-    """One-way latency, the same in both directions."""
+    """Latency one way, the same in both directions."""
     up_mbit_per_s: float
     down_mbit_per_s: float
     loss: float

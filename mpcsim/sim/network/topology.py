@@ -74,7 +74,7 @@ class Link:
     b: str
     """The names of the two sites."""
     latency: Latency
-    """One-way latency from a to b; a number is a constant latency."""
+    """Latency from a to b, one way; a number is a constant latency."""
     mbit_per_s: float = 1000.0
     """Rate, shared by all connections over the link, one packet after the other (FIFO)."""
     loss: Loss = 0.0
@@ -144,7 +144,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a link."""
+    """Direction of a link."""
 
     source: str
     target: str

@@ -146,9 +146,9 @@ class Draws(NamedTuple):
     """Random draws of one transfer."""
 
     forward_ms: float
-    """One-way latency of the message."""
+    """Latency of the message, one way."""
     backward_ms: float
-    """One-way latency of its acknowledgements."""
+    """Latency of its acknowledgements, one way."""
     key: int = 0
     """Key that determines the lost segments; from 0 to 2^64 - 1."""
 

@@ -77,7 +77,7 @@ class Candidate:
 
     name: str
     one_way: Latency
-    """One-way latency from a to b; and back, unless ``back`` is given."""
+    """Latency from a to b, one way; and back, unless ``back`` is given."""
     back: Latency | None = None
     ks: float | None = None
     """Kolmogorov-Smirnov distance, 0 to 1; None: there are no samples to compare with."""
@@ -435,11 +435,13 @@ def _quantile_distance(quantiles: Times, simulated: Times) -> float:
 def _correlation_lag(times: Times) -> tuple[float, int]:
     """Return the correlation of neighbours, and the lag at which it is within its noise."""
     n = len(times)
-    # Ranks: a single outlier would hide the rest.
-    ranks = np.argsort(np.argsort(times, kind="stable"), kind="stable").astype(np.float64)
+    # Ranks: a single outlier would hide the rest. Equal times share one: in the order of the series
+    # theirs would rise with time.
+    _, place, counts = np.unique(times, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - counts / 2)[place]
     ranks -= ranks.mean()
     power = float(ranks @ ranks)
-    if n < FEW or power == 0 or len(np.unique(times)) < 3:
+    if n < FEW or len(counts) < 3:
         return 0.0, 0
     noise = 2 / math.sqrt(n)
 

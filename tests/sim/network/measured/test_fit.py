@@ -92,6 +92,14 @@ def test_bursts_are_noticed() -> None:
     assert (independent.memory, independent.warnings) == (0, ())
 
 
+def test_equal_round_trips_are_no_burst() -> None:
+    """A clock of whole milliseconds: most times are the same."""
+    times = np.random.default_rng(1).choice([12.0, 13.0, 14.0], 600, p=[0.8, 0.1, 0.1])
+    found = fit(series(times), "empirical")
+    assert abs(found.neighbours) < 0.1
+    assert (found.memory, found.warnings) == (0, ())
+
+
 def test_blocks() -> None:
     measured = read(FOLDER / "ping_linux.txt").series[0]
     found = fit(measured, blocks=24)
