@@ -101,6 +101,8 @@ async def test_a_login_names_a_grant_and_a_user(gateway, client):
     for body in (b"\xff\xfe", b'{"username": "alice"}', b"&" * 4000):
         response = await client.http.post(LOGIN, content=body, headers=known(gateway))
         assert response.status_code == 400
+    response = await client.http.post(LOGIN, json=grant("alice"), headers=known(gateway))
+    assert response.json() == {"error": "the body is not application/x-www-form-urlencoded"}
 
 
 async def test_log_in_and_sign_up_need_the_api_key_and_secret(gateway, client):
