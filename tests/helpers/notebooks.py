@@ -12,6 +12,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import nbformat
+from nbclient import NotebookClient
 from PIL import Image
 
 from tests.helpers.repo import ROOT
@@ -34,18 +36,9 @@ def notebooks() -> list[Path]:
     return sorted(FOLDER.glob("*.ipynb"))
 
 
-def read(path: Path) -> Any:
-    """Read a notebook. Its package loads a grammar of addresses, which takes seconds."""
-    import nbformat
-
-    return nbformat.read(path, as_version=4)
-
-
-def execute(path: Path) -> Any:
+def execute(path: Path) -> nbformat.NotebookNode:
     """Run every cell in order in a fresh kernel; raises on the first error."""
-    from nbclient import NotebookClient
-
-    notebook = read(path)
+    notebook = nbformat.read(path, as_version=4)
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     for name in ("MPLBACKEND", "HYPOTHESIS_PROFILE", "PYTHONOPTIMIZE"):
         environment.pop(name, None)  # what a test run sets, and a reader's kernel does not have
@@ -60,16 +53,14 @@ def execute(path: Path) -> Any:
     return normalise(notebook)
 
 
-def normalise(notebook: Any) -> Any:
+def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Drop what tells of the machine or the moment."""
-    from nbformat import from_dict
-
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
     about = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    notebook.metadata = from_dict(about)
+    notebook.metadata = nbformat.from_dict(about)
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
-        cell.metadata = from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})
+        cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})
         for output in cell.get("outputs", []):
             # Without its state, which is not kept, a widget is an error; its picture remains.
             data = output.get("data", {})
@@ -108,7 +99,7 @@ def with_palette(png: str) -> str:
     return base64.b64encode(smaller).decode() if len(smaller) < len(raw) else png
 
 
-def texts(notebook: Any) -> list[str]:
+def texts(notebook: nbformat.NotebookNode) -> list[str]:
     """What each code cell printed or showed as text, unless it is tagged as varying."""
     return [
         "" if VARIES in cell.metadata.get("tags", []) else _text(cell.outputs)
@@ -128,8 +119,6 @@ def _text(outputs: list[Any]) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    import nbformat
-
     for path in map(Path, arguments) if arguments else notebooks():
         sys.stdout.write(f"{path.name}\n")
         sys.stdout.flush()

@@ -4,9 +4,10 @@ import ast
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
-from tests.helpers.notebooks import execute, notebooks, read, texts
+from tests.helpers.notebooks import execute, notebooks, texts
 
 NOTEBOOKS = notebooks()[::-1]
 """Last one first: the longest are near the end, and no core waits for them then."""
@@ -18,7 +19,7 @@ by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in 
 @pytest.mark.soak
 @by_name
 def test_runs_and_says_the_same(path: Path):
-    committed = texts(read(path))
+    committed = texts(nbformat.read(path, as_version=4))
     found = texts(execute(path))
     assert found == committed, f"run `make notebooks`, and look at what changed in {path.name}"
 
@@ -26,10 +27,8 @@ def test_runs_and_says_the_same(path: Path):
 @by_name
 def test_is_committed_with_its_outputs(path: Path):
     """In order, without gaps and without errors."""
-    from nbformat import validate
-
-    notebook = read(path)
-    validate(notebook)
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     assert not [output for cell in code for output in cell.outputs if output.output_type == "error"]
@@ -38,7 +37,7 @@ def test_is_committed_with_its_outputs(path: Path):
 
 @by_name
 def test_begins_with_words_and_ends_with_assertions(path: Path):
-    notebook = read(path)
+    notebook = nbformat.read(path, as_version=4)
     assert notebook.cells[0].cell_type == "markdown"
     assert notebook.cells[0].source.startswith("# ")
     last = [cell for cell in notebook.cells if cell.cell_type == "code"][-1]
@@ -49,7 +48,7 @@ def test_begins_with_words_and_ends_with_assertions(path: Path):
 @by_name
 def test_cells_are_small_and_few(path: Path):
     """A cell fits a screen, longer code belongs into the package; a notebook has one subject."""
-    notebook = read(path)
+    notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             assert len(cell.source.splitlines()) <= 31, cell.source
@@ -58,7 +57,7 @@ def test_cells_are_small_and_few(path: Path):
 
 @by_name
 def test_says_what_one_will_know_and_what_to_try_next(path: Path):
-    notebook = read(path)
+    notebook = nbformat.read(path, as_version=4)
     assert re.search(r"You will know .*? takes about \d+ minutes\.", notebook.cells[0].source)
     words = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     assert any(re.search(r"^## .*(try next|Where to go)", each, re.I | re.M) for each in words)

@@ -7,8 +7,8 @@ import pytest
 from mpcsim.crypto.mta.schemes import mta_scheme
 from mpcsim.errors import Aborted, InRound, InvalidEncoding, Reason, UsageError
 from mpcsim.protocols import key_share as keyshare
-from mpcsim.protocols import keys
 from mpcsim.protocols.key_share import Guard, KeyShare, PublicKeyRecord
+from mpcsim.protocols.sample_keys import keys
 
 
 def stored(content: bytes) -> bytes:

@@ -18,8 +18,11 @@ from typing import Any
 
 import pytest
 
-from mpcsim.crypto import Message, SeededRng, Tag, opens
-from mpcsim.crypto.mta import direction_sid
+from mpcsim.crypto.commitment import opens
+from mpcsim.crypto.encoding import Message
+from mpcsim.crypto.hashing import Tag
+from mpcsim.crypto.mta.base import direction_sid
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import (
     Aborted,
     Blame,
@@ -31,11 +34,12 @@ from mpcsim.errors import (
     UsageError,
     Where,
 )
-from mpcsim.protocols import LocalRun, ecdsa, keys, reshare
-from mpcsim.protocols.dkg import Reveal
+from mpcsim.protocols import ecdsa, reshare
 from mpcsim.protocols.dkg import steps as dkg_steps
-from mpcsim.protocols.dkg.messages import Commit
+from mpcsim.protocols.dkg.messages import Commit, Reveal
 from mpcsim.protocols.engine import Done, Party
+from mpcsim.protocols.local_run import LocalRun
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.runs.fields import alterations
 from tests.helpers.adversary import Adversary, Tampered, alter_kind, drawing, with_round
 from tests.helpers.sessions import HASH, Session, judge, run_with, session

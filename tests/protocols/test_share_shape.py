@@ -3,9 +3,10 @@
 import pytest
 
 from mpcsim.errors import InvalidEncoding
-from mpcsim.protocols import dkg, results, run
+from mpcsim.protocols import dkg
 from mpcsim.protocols import key_share as keyshare
 from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import results, run
 
 
 def test_a_share_of_another_shape_is_refused_before_it_is_computed_with(monkeypatch):

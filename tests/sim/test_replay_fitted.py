@@ -7,9 +7,10 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.sim import Declared, Network
 from mpcsim.sim.network.latency import Constant, LogNormal
+from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import DrawTable, GraphMessage, MessageGraph, Step, record
+from mpcsim.sim.run.compute import Declared
 from mpcsim.sim.run.engine import VirtualRun
 from tests.helpers.sessions import SESSIONS
 

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.crypto import SeededRng
-from mpcsim.crypto.groups import Scalar, lagrange_coefficient
 from mpcsim.crypto.groups.curves import curve
-from mpcsim.crypto.groups.group import Group
-from mpcsim.protocols import dkg, keys, results, run, session_id
+from mpcsim.crypto.groups.group import Group, Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
+from mpcsim.protocols.local_run import results, run
+from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.sessions import RecordedRun, check_key_shares, dkg_session
 from tests.helpers.tiers import examples
 

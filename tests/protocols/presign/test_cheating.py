@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.crypto import SeededRng
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, Consequence, InRound, Reason
-from mpcsim.protocols import LocalRun, keys, presign, presigned, run, session_id
+from mpcsim.protocols import presign, presigned
 from mpcsim.protocols.engine import Done, Party
+from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.presign import PRESIGN
-from mpcsim.protocols.sample_keys import as_unused, presignatures
+from mpcsim.protocols.sample_keys import as_unused, keys, presignatures, session_id
 from mpcsim.testing.runs.fields import alterations
 from tests.helpers.adversary import Adversary, alter_kind, drawing, with_round
 from tests.helpers.sessions import judge, run_with, session

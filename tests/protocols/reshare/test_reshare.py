@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.crypto import SeededRng
-from mpcsim.crypto.groups import ED25519, lagrange_coefficient
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Reason, UsageError
-from mpcsim.protocols import LocalRun, frost, keys, reshare, results, run, session_id
+from mpcsim.protocols import frost, reshare
 from mpcsim.protocols.engine import Done, Party
+from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.reshare import RESHARE, definition
+from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.tiers import examples
 
 

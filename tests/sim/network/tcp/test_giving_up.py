@@ -10,12 +10,14 @@ import pytest
 
 from mpcsim.capacity import Deployment, Steady, Workload
 from mpcsim.ids import CLIENT, OPERATOR
-from mpcsim.sim import Connection, Network, Verdict
-from mpcsim.sim.network import GilbertElliott
+from mpcsim.sim.network.losses import GilbertElliott
+from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.traffic import Arrival
+from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 from mpcsim.sim.replay.steps import GATEWAY
 from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.traces.records import Verdict
 from tests.helpers.made_up_costs import made_up
 from tests.helpers.sessions import SESSIONS
 from tests.sim.network.tcp.lab import Line, plain
