@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.errors import UsageError, with_article
+from mpcsim.errors import UsageError, check_type, with_article
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.replay.results import CompletionTimes
 from mpcsim.sim.rich_display import (
@@ -280,6 +280,7 @@ def compare(runs: Mapping[str, Times]) -> Comparison:
     Raises:
         UsageError: nothing to compare, something that has no times, or none of them.
     """
+    check_type("runs by name", runs, Mapping)
     if not runs:
         raise UsageError("nothing to compare")
     for name, run in runs.items():

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import combinations
+from numbers import Real
 from pathlib import Path
 from typing import Any, Final, Never, TypeVar
 
@@ -21,7 +22,13 @@ from mpcsim.ids import CLIENT, INSTITUTION, MAX_PARTIES, OPERATOR, PartyId, part
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.files import networks, toml
 from mpcsim.sim.network.latency import Constant, Latency
-from mpcsim.sim.network.losses import Loss, describe_loss, mean_loss
+from mpcsim.sim.network.losses import (
+    GilbertElliott,
+    Loss,
+    TimedGilbertElliott,
+    describe_loss,
+    mean_loss,
+)
 from mpcsim.sim.network.transport import Connection, is_whole_number
 from mpcsim.sim.rich_display import Table, counted, document
 
@@ -98,10 +105,10 @@ class Link:
                 )
         for name in ("loss", "back_loss"):
             loss = getattr(self, name)
-            if not isinstance(loss, int | float):
+            if loss is None or isinstance(loss, GilbertElliott | TimedGilbertElliott):
                 continue
-            if not 0 <= loss < 1:
-                raise UsageError(f"{where}: {name} is {loss}: it must be at least 0 and below 1")
+            if not (isinstance(loss, Real) and 0 <= float(loss) < 1):
+                raise UsageError(f"{where}: {name} is {loss!r}: it must be at least 0 and below 1")
         for name in ("queue_bytes", "back_queue_bytes"):
             room = getattr(self, name)
             if room is not None and not room >= 0:
