@@ -11,8 +11,6 @@ from typing import Any
 
 from mpcsim.errors import needs_extra
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(
     package: str, extra: str = "", subject: str = ""

@@ -22,7 +22,7 @@ from mpcsim.sim.run.realtime.realtime import real_time
 from mpcsim.sim.traces.records import Verdict
 
 DELAYS_MS = (5, 20, 50, 200)
-"""One-way delays on every link."""
+"""Delays on every link, one way."""
 RUNS = 5
 """Number of runs behind every median."""
 

@@ -290,7 +290,7 @@ class _LinkExchange:
         await self._transmit_size(self._there[::-1], size)
 
     async def receive_refusal(self, size: int) -> None:
-        """Do nothing: an answer that refuses takes its time like any other."""
+        """Treat an answer that refuses like any other: it takes its time."""
 
     def stream_request(self, pieces: Pieces) -> Pieces:
         """Return the pieces of a request as they arrive at the other end."""

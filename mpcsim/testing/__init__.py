@@ -13,14 +13,12 @@ pytest's options, ``suite`` ready-made tests of a service at an address, ``api_s
 of a failure: its steps, the seed, and code that does the same again without Hypothesis.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
-from mpcsim.errors import needs_extra
+from mpcsim.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from mpcsim.testing.all_invariants import INVARIANTS
     from mpcsim.testing.api_sequence import BrokenInvariant, Call, Failure
     from mpcsim.testing.backend import known_deviations, service_checks
     from mpcsim.testing.backend.asgi import AsgiTarget
@@ -51,9 +49,8 @@ if TYPE_CHECKING:
         run_over_network,
         run_protocol,
     )
-
-    INVARIANTS: dict[str, Invariant[...]]
-    """Invariants that the kit checks by itself, by name."""
+else:  # runs of protocols do without a service
+    __getattr__, __dir__ = lazy_names(__name__, "testing", "the test kit")
 
 __all__ = [
     "INVARIANTS",
@@ -93,86 +90,3 @@ __all__ = [
     "run_protocol",
     "service_checks",
 ]
-
-_HOMES: Final = {
-    "mpcsim.testing.api_sequence": (
-        "BrokenInvariant",
-        "Call",
-        "Failure",
-    ),
-    "mpcsim.testing.backend": (
-        "known_deviations",
-        "service_checks",
-    ),
-    "mpcsim.testing.backend.asgi": ("AsgiTarget",),
-    "mpcsim.testing.backend.known_deviations": ("KnownDeviations",),
-    "mpcsim.testing.backend.service": (
-        "Answer",
-        "AsgiService",
-        "AsyncService",
-        "BlockingService",
-        "Request",
-        "Service",
-    ),
-    "mpcsim.testing.backend.target": (
-        "HttpTarget",
-        "Part",
-        "Target",
-        "TokenProvider",
-        "gateway_tokens",
-    ),
-    "mpcsim.testing.invariants": (
-        "Invariant",
-        "invariant",
-    ),
-    "mpcsim.testing.machine.api_steps": ("ApiRun",),
-    "mpcsim.testing.machine.machine": (
-        "WalletMachine",
-        "check_wallet_service",
-        "machine_for",
-    ),
-    "mpcsim.testing.profile": (
-        "PROFILES",
-        "QUICK",
-        "SOAK",
-        "THOROUGH",
-        "Profile",
-        "Progress",
-    ),
-    "mpcsim.testing.runs": ("protocol_checks",),
-    "mpcsim.testing.runs.protocol_run": (
-        "Order",
-        "MessageReplay",
-        "run_over_network",
-        "run_protocol",
-    ),
-}
-"""Names of each module. They are imported on first use: runs of protocols do without a service."""
-
-
-def __getattr__(name: str) -> Any:
-    if name == "INVARIANTS":
-        return _all_invariants()
-    for module, names in _HOMES.items():
-        if name in names:
-            with needs_extra("testing", "the test kit"):
-                home = import_module(module)
-            return getattr(home, name) if hasattr(home, name) else import_module(f"{module}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
-def _all_invariants() -> dict[str, Invariant[...]]:
-    from mpcsim.testing.backend import service_checks
-    from mpcsim.testing.invariants import Invariant
-    from mpcsim.testing.runs import protocol_checks
-
-    return {
-        name: found
-        for checks in (protocol_checks, service_checks)
-        for name, found in vars(checks).items()
-        if isinstance(found, Invariant)
-    }

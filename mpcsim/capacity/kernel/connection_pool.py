@@ -24,9 +24,7 @@ def place_transfers(w: CallRecords, n: Records, processes: int, now: float) -> N
     while state.first_handed != NONE:
         number = state.first_handed
         state.first_handed = w.deliveries[number].following
-        k = traffic.place(
-            n.connections, n.heads, n.times, n.pool, n.links, n.transfers, number, now
-        )
+        k = traffic.place(n, number, now)
         _note_placement(w, n, processes, number, k, now)
     state.last_handed = NONE
 

@@ -73,17 +73,7 @@ def run(w: CallRecords, n: Records, s: ServiceRecords, stop: float) -> int:
         next_completion = s.resources[resource].next_at if resource != NONE else math.inf
         next_event = w.events[0].at if state.events else math.inf
         until = min(min(next_arrival, next_completion), min(next_event, stop))
-        found, at = traffic.advance(
-            n.connections,
-            n.heads,
-            n.times,
-            n.pool,
-            n.links,
-            n.transfers,
-            False,
-            state.now,
-            min(until, state.arrivals_known_to),
-        )
+        found, at = traffic.advance(n, False, state.now, min(until, state.arrivals_known_to))
         if found >= 0:
             state.now = at
             messages.finish_transfer(w, n, s, found, at)

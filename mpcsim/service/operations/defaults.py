@@ -1,4 +1,4 @@
-"""Where the served system is by default, apart from the code that starts it."""
+"""Addresses and folders of the served system by default, apart from the code that starts it."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""One-way latency distributions.
+"""Latency distributions, one way.
 
 Every time is in milliseconds. A distribution is a frozen value: it holds parameters, no state;
 randomness comes from the generator passed to ``sample``. ``median_ms`` and ``mean_ms`` are of the
@@ -46,7 +46,7 @@ SMALLEST_SHAPE: Final = 0.01
 
 
 class Latency(ABC):
-    """One-way latency distribution.
+    """Latency distribution, one way.
 
     Your own distribution is a frozen dataclass with five members: ``_sample``, ``mean_ms``,
     ``std_ms``, ``scaled`` and ``shifted``. It can be used wherever the package's can: in networks,

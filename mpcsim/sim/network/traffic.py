@@ -187,23 +187,23 @@ class Traffic:
         t["given"] = now_ms
         t["order"] = self._order
         self._order += 1
-        found = compiled_kernel().place(*self._records, number, float(now_ms))
+        found = compiled_kernel().place(self._records, number, float(now_ms))
         if found == -2:
             self._more_connections()
-            found = compiled_kernel().place(*self._records, number, float(now_ms))
+            found = compiled_kernel().place(self._records, number, float(now_ms))
         self._waiting += found < 0
         return number
 
     def extend(self, number: int, now_ms: float, size: int) -> None:
         """Make ``size`` more bytes of a message available for sending."""
         self._records.transfers[number]["given"] = now_ms
-        compiled_kernel().extend(*self._records, number, float(now_ms), size)
+        compiled_kernel().extend(self._records, number, float(now_ms), size)
 
     def advance(self, now_ms: float, until_ms: float) -> Arrival | None:
         """Advance time to ``until_ms``, or to the next arrival if that is sooner; return that."""
         # A whole number is another type, for which everything would be compiled once more.
         found, at = compiled_kernel().advance(
-            *self._records, self._waiting > 0, float(now_ms), float(until_ms)
+            self._records, self._waiting > 0, float(now_ms), float(until_ms)
         )
         if found < 0:
             return None
@@ -233,11 +233,11 @@ class Traffic:
 
     def release(self, pair: int, now_ms: float) -> None:
         """Release the connection of an exchange that is over."""
-        compiled_kernel().release(*self._records, pair, float(now_ms))
+        compiled_kernel().release(self._records, pair, float(now_ms))
 
     def close_session(self, session: int) -> None:
         """Close the connections of a session that is over."""
-        compiled_kernel().close_session(*self._records, session)
+        compiled_kernel().close_session(self._records, session)
 
     def save(self, into: TrafficState | None = None) -> TrafficState:
         """Return a copy of the present state.

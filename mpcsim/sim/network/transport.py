@@ -118,6 +118,9 @@ class Connection:
                 f"connection pool is {self.pool}: not a whole number of connections from 1 to "
                 f"{MOST_CONNECTIONS}"
             )
+        for name in ("cold", "resumption", "early_data"):
+            if isinstance(value := getattr(self, name), str):
+                raise UsageError(f"connection {name} is {value!r}: True or False")
         if self.early_data and not (self.resumption and self.tls_round_trips == 1):
             raise UsageError(
                 "connection early_data needs resumption and tls_round_trips 1: it is TLS 1.3's"
@@ -143,9 +146,9 @@ class Draws(NamedTuple):
     """Random draws of one transfer."""
 
     forward_ms: float
-    """One-way latency of the message."""
+    """Latency of the message, one way."""
     backward_ms: float
-    """One-way latency of its acknowledgements."""
+    """Latency of its acknowledgements, one way."""
     key: int = 0
     """Key that determines the lost segments; from 0 to 2^64 - 1."""
 

@@ -80,7 +80,7 @@ def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> 
     )
 
     replay_loop.run(
-        *plan.records,
+        plan.records,
         plan.step_records,
         plan.sends,
         plan.needed_by,

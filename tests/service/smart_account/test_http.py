@@ -11,8 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from mpcsim.service.smart_account.api import http as web
-from mpcsim.service.smart_account.client import client as clients
-from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
+from mpcsim.service.smart_account.client.client import (
+    HttpTransport,
+    RequestRefused,
+    SmartAccountClient,
+)
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import BudgetSpent, ChainUnavailable
 from tests.node.harness import running
@@ -63,20 +66,11 @@ def test_a_whole_operation_over_http(embedded, http, owner):
     assert (unknown.status_code, unknown.json()["error"][:18]) == (404, "no operation 0x111")
 
 
-@pytest.mark.parametrize("awaits", [False, True])
-async def test_a_whole_operation_with_awaits(embedded, owner, awaits):
-    async def sign(message_hash):
-        await asyncio.sleep(0)
-        return owner.sign(message_hash)
-
-    options = {"base_url": "http://gateway", "headers": TOKEN}
-    transport = httpx.ASGITransport(app(embedded.service))
-    async with httpx.AsyncClient(transport=transport, **options) as http:
-        client = clients.AsyncSmartAccountClient(clients.AsyncHttpTransport(http))
-        flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
-        await client.run(flow, sign if awaits else owner.sign)
-        assert await client.step(flow, sign) is None
-    assert flow.receipt["status"] == "included"
+@pytest.mark.parametrize("endpoint", Endpoint)
+def test_nothing_is_answered_without_authorization(url, endpoint):
+    """Not even that the body is bad: authorization comes first."""
+    path = endpoint.path.format(address=SOMEBODY, result="0x" + "11" * 32)
+    assert httpx.request(endpoint.method, url + path, content=b"{").status_code == 401
 
 
 BAD_BODIES = [
@@ -107,7 +101,7 @@ def test_a_body_of_any_length_is_not_read(http):
 def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
     client = SmartAccountClient(HttpTransport(http))
     flow = client.begin(owner.address, to=SOMEBODY)
-    with pytest.raises(clients.RequestRefused, match=r"^send: AA21 didn't pay prefund$") as refused:
+    with pytest.raises(RequestRefused, match=r"^send: AA21 didn't pay prefund$") as refused:
         client.run(flow, owner.sign)
     assert refused.value.code == 422
     body = {**flow._body(), "call_data": "0x"}

@@ -123,7 +123,7 @@ class EmbeddedChain:
         self._stamp()
 
     def close(self) -> None:
-        """Do nothing: the chain holds nothing beyond the object."""
+        """Close the chain, which holds nothing beyond the object."""
 
     def _stamp(self) -> None:
         """Date the block in the making."""

@@ -1,8 +1,7 @@
 """The caller's side of the flow: six steps, in one call or one at a time.
 
 ``Flow`` is the sans-IO heart: it says what to ask or sign next, takes the answer, and shows every
-intermediate value. ``SmartAccountClient`` drives it against the service object or over HTTP;
-``AsyncSmartAccountClient`` does the same with awaits.
+intermediate value. ``SmartAccountClient`` drives it against the service object or over HTTP.
 
     >>> client = SmartAccountClient(ServiceTransport(service))
     >>> flow = client.begin(owner, to=recipient, value=10**18, sponsored=True)
@@ -20,11 +19,9 @@ with its flow, which sends the same again, before a new one is begun for the sam
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -57,7 +54,6 @@ from mpcsim.service.smart_account.operation.receipts import PENDING
 from mpcsim.service.smart_account.service import SmartAccountService
 
 Signer = Callable[[bytes], bytes]
-AsyncSigner = Callable[[bytes], bytes | Awaitable[bytes]]
 
 SIGNATURE_BYTES: Final = 65
 
@@ -331,12 +327,6 @@ class Transport(Protocol):
         ...
 
 
-class AsyncTransport(Protocol):
-    """The same, with awaits."""
-
-    async def send(self, ask: Ask) -> Mapping[str, Any]: ...
-
-
 class ServiceTransport:
     """Asks the service object itself, in this process."""
 
@@ -360,16 +350,6 @@ class HttpTransport:
         return _read(ask, self._client.request(ask.endpoint.method, ask.path, json=ask.body))
 
 
-class AsyncHttpTransport:
-    """The same for an asynchronous httpx client, such as one with an ``ASGITransport``."""
-
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self._client = client
-
-    async def send(self, ask: Ask) -> Mapping[str, Any]:
-        return _read(ask, await self._client.request(ask.endpoint.method, ask.path, json=ask.body))
-
-
 def _read(ask: Ask, response: httpx.Response) -> Mapping[str, Any]:
     try:
         reply = response.json()
@@ -385,12 +365,19 @@ def _read(ask: Ask, response: httpx.Response) -> Mapping[str, Any]:
     raise RequestRefused(ask.endpoint, text, response.status_code)
 
 
-class _FlowFactory:
-    """Base of both clients: makes flows for operations on one chain."""
+class SmartAccountClient:
+    """Makes flows for operations on one chain, and drives them."""
 
-    def __init__(self, *, chain_id: int, entry_point: ChecksumAddress) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        chain_id: int = DEFAULT_CHAIN_ID,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._transport = transport
         self._chain_id = chain_id
-        self._entry_point = entry_point
+        self._sleep = sleep
 
     def begin(
         self,
@@ -421,26 +408,9 @@ class _FlowFactory:
             sponsored,
             separately,
             self._chain_id,
-            self._entry_point,
-            most_cost,
-            None if account is None else parse_address("account", account),
+            most_cost=most_cost,
+            account=None if account is None else parse_address("account", account),
         )
-
-
-class SmartAccountClient(_FlowFactory):
-    """Drives flows, blocking."""
-
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        chain_id: int = DEFAULT_CHAIN_ID,
-        entry_point: ChecksumAddress = ENTRY_POINT,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        super().__init__(chain_id=chain_id, entry_point=entry_point)
-        self._transport = transport
-        self._sleep = sleep
 
     def step(self, flow: Flow, sign: Signer) -> Step | None:
         """Perform the next action; None if nothing is left.
@@ -471,44 +441,4 @@ class SmartAccountClient(_FlowFactory):
                 self._sleep(POLL_S)
                 polls += 1
             self.step(flow, sign)
-        return flow.receipt
-
-
-class AsyncSmartAccountClient(_FlowFactory):
-    """Drives flows with awaits; the signer may be awaitable too."""
-
-    def __init__(
-        self,
-        transport: AsyncTransport,
-        *,
-        chain_id: int = DEFAULT_CHAIN_ID,
-        entry_point: ChecksumAddress = ENTRY_POINT,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        super().__init__(chain_id=chain_id, entry_point=entry_point)
-        self._transport = transport
-        self._sleep = sleep
-
-    async def step(self, flow: Flow, sign: AsyncSigner) -> Step | None:
-        """Perform the next action, as ``SmartAccountClient.step``."""
-        match flow.next():
-            case None:
-                return None
-            case (_, Sign(message_hash)):
-                signature = sign(message_hash)
-                flow.take_signature(await signature if isawaitable(signature) else signature)
-            case (_, Ask() as ask):
-                flow.take_answer(await self._transport.send(ask))
-        return flow.steps[-1]
-
-    async def run(
-        self, flow: Flow, sign: AsyncSigner, *, patience_s: float = PATIENCE_S
-    ) -> dict[str, Any]:
-        """Perform all actions that are left, as ``SmartAccountClient.run``."""
-        polls = 0
-        while flow.receipt is None or (flow.is_pending and polls * POLL_S < patience_s):
-            if flow.is_pending:
-                await self._sleep(POLL_S)
-                polls += 1
-            await self.step(flow, sign)
         return flow.receipt

@@ -77,7 +77,7 @@ class Candidate:
 
     name: str
     one_way: Latency
-    """One-way latency from a to b; and back, unless ``back`` is given."""
+    """Latency from a to b, one way; and back, unless ``back`` is given."""
     back: Latency | None = None
     ks: float | None = None
     """Kolmogorov-Smirnov distance, 0 to 1; None: there are no samples to compare with."""

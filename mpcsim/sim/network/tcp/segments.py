@@ -59,7 +59,7 @@ def next_segment(c: Record, h: int, now: float, most: int) -> int:
 
 @compiled
 def transmit(c: Record, h: int, now: float, i: int) -> None:
-    """Put segment ``i`` on the wire, with an acknowledgement of the other direction."""
+    """Send segment ``i`` over the wire, with an acknowledgement of the other direction."""
     s = c.half[h]
     back = c.half[1 - h]
     segment = c.half[h].segment[i & RING]

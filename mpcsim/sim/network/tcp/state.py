@@ -339,7 +339,7 @@ Times = NDArray[np.float64]
 
 
 class Records(NamedTuple):
-    """State of all traffic; compiled functions take the arrays one by one, which is faster."""
+    """State of all traffic."""
 
     connections: Record
     heads: Record

@@ -8,7 +8,7 @@ link, with head-of-line blocking.
 
 A link has the list of its connections; a tournament tree of times gives the connection with the
 next event, so that hundreds of links cost little more a message. The engine calls these functions
-from Python, the replay from compiled code; both give the same times."""
+from Python, the replay from compiled code; both give the same times. ``n`` are the records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import math
 from mpcsim.sim.network.tcp import connection, kernel
 from mpcsim.sim.network.tcp.compiled import compiled, entry
 from mpcsim.sim.network.tcp.connection import copy as copy
-from mpcsim.sim.network.tcp.state import MESSAGES, UNREPORTED, Record, Times
+from mpcsim.sim.network.tcp.state import MESSAGES, UNREPORTED, Record, Records, Times
 
 
 @compiled
@@ -56,11 +56,11 @@ def _next_event_elsewhere(times: Times, top: int, k: int) -> float:
 
 
 @compiled
-def _checkout(connections: Record, heads: Record, links: Record, k: int) -> Record:
+def _checkout(n: Records, k: int) -> Record:
     """Return connection ``k`` with the present state of its wires, which connections share."""
-    c, head = connections[k], heads[k]
+    c, head = n.connections[k], n.heads[k]
     for h in range(2):
-        shared = links[head.link].wire[h ^ head.flip]
+        shared = n.links[head.link].wire[h ^ head.flip]
         own = c.half[h].wire[0]
         own.free = shared.free
         own.bad = shared.bad
@@ -69,62 +69,52 @@ def _checkout(connections: Record, heads: Record, links: Record, k: int) -> Reco
 
 
 @compiled
-def _checkin(
-    connections: Record, heads: Record, times: Times, pool: Record, links: Record, k: int
-) -> None:
+def _checkin(n: Records, k: int) -> None:
     """Write back the wires' state after ``_checkout``, and the time of the next event."""
-    c, head = connections[k], heads[k]
+    c, head = n.connections[k], n.heads[k]
     for h in range(2):
-        shared = links[head.link].wire[h ^ head.flip]
+        shared = n.links[head.link].wire[h ^ head.flip]
         own = c.half[h].wire[0]
         shared.free = own.free
         shared.bad = own.bad
         shared.seen = own.seen
-    set_next_event(times, pool[0].top, k, UNREPORTED if c.has_unreported else c.next_event)
+    set_next_event(n.times, n.pool[0].top, k, UNREPORTED if c.has_unreported else c.next_event)
 
 
 @compiled
-def reset(heads: Record, times: Times, pool: Record, links: Record) -> None:
+def reset(n: Records) -> None:
     """Reset traffic: no connection, no packet."""
-    state = pool[0]
+    state = n.pool[0]
     for k in range(state.used):
-        heads[k].link = -1
-        set_next_event(times, pool[0].top, k, math.inf)
+        n.heads[k].link = -1
+        set_next_event(n.times, n.pool[0].top, k, math.inf)
     state.used = 0
     state.spare = -1
     state.failed = 0
-    state.top = len(times) // 2
-    for k in range(len(links)):
-        links[k].first = -1
+    state.top = len(n.times) // 2
+    for k in range(len(n.links)):
+        n.links[k].first = -1
         for side in range(2):
-            links[k].wire[side].free = -math.inf
-            links[k].wire[side].bad = -1
+            n.links[k].wire[side].free = -math.inf
+            n.links[k].wire[side].bad = -1
 
 
 @compiled
-def _open(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    t: Record,
-) -> int:
+def _open(n: Records, t: Record) -> int:
     """Return a new connection for a transfer; -2: no record is left."""
-    state = pool[0]
+    state = n.pool[0]
     k = state.spare
     if k >= 0:
-        state.spare = heads[k].following
-    elif state.used < len(connections):
+        state.spare = n.heads[k].following
+    elif state.used < len(n.connections):
         k = state.used
         state.used += 1
-        if k == len(times) // 2 // state.top:
+        if k == len(n.times) // 2 // state.top:
             state.top >>= 1
-            times[state.top] = min(times[2 * state.top], times[2 * state.top + 1])
+            n.times[state.top] = min(n.times[2 * state.top], n.times[2 * state.top + 1])
     else:
         return -2
-    c, head, link = connections[k], heads[k], links[t.link]
+    c, head, link = n.connections[k], n.heads[k], n.links[t.link]
     head.link = t.link
     head.session = t.session
     head.flip = t.side
@@ -149,29 +139,21 @@ def _open(
 
 
 @compiled
-def choose(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    t: Record,
-) -> int:
+def choose(n: Records, t: Record) -> int:
     """Return the connection for a transfer; -1: all are busy, -2: no record is left."""
-    link = links[t.link]
+    link = n.links[t.link]
     free = -1
     count = 0
     last = -1
     k = link.first
     while k >= 0:
-        head = heads[k]
+        head = n.heads[k]
         last = k
         k = head.following
         if head.session != t.session:
             continue
         count += 1
-        c, h = connections[last], t.side ^ head.flip
+        c, h = n.connections[last], t.side ^ head.flip
         if link.http2:
             return (
                 last if c.half[h].messages_queued - c.half[h].messages_delivered < MESSAGES else -1
@@ -189,37 +171,28 @@ def choose(
         return free
     if count >= link.pool:
         return -1
-    k = _open(connections, heads, times, pool, links, transfers, t)
+    k = _open(n, t)
     if k >= 0 and last >= 0:
-        heads[last].following = k
+        n.heads[last].following = k
     elif k >= 0:
         link.first = k
     return k
 
 
 @entry
-def place(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    number: int,
-    now: float,
-) -> int:
-    """Put a transfer on a connection, if one is free; return what ``choose`` returns."""
-    t = transfers[number]
-    k = choose(connections, heads, times, pool, links, transfers, t)
+def place(n: Records, number: int, now: float) -> int:
+    """Assign a transfer to a connection, if one is free; return what ``choose`` returns."""
+    t = n.transfers[number]
+    k = choose(n, t)
     t.connection = max(k, -1)
     if k < 0:
         return k
-    head = heads[k]
+    head = n.heads[k]
     head.pair = t.pair
-    if t.exclusive and not links[t.link].http2:
+    if t.exclusive and not n.links[t.link].http2:
         head.owner = t.pair
     kernel.send_message(
-        _checkout(connections, heads, links, k),
+        _checkout(n, k),
         t.side ^ head.flip,
         now,
         number,
@@ -230,56 +203,34 @@ def place(
         t.backward,
         t.stream,
     )
-    _checkin(connections, heads, times, pool, links, k)
+    _checkin(n, k)
     return k
 
 
 @entry
-def extend(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    number: int,
-    now: float,
-    size: int,
-) -> None:
+def extend(n: Records, number: int, now: float, size: int) -> None:
     """Make ``size`` more bytes of a transfer available for sending."""
-    t = transfers[number]
+    t = n.transfers[number]
     t.available += size
     if t.connection < 0:
         return
     kernel.extend_message(
-        _checkout(connections, heads, links, t.connection),
-        t.side ^ heads[t.connection].flip,
-        now,
-        size,
+        _checkout(n, t.connection), t.side ^ n.heads[t.connection].flip, now, size
     )
-    _checkin(connections, heads, times, pool, links, t.connection)
+    _checkin(n, t.connection)
 
 
 @compiled
-def place_waiting(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    number: int,
-    now: float,
-) -> None:
-    """Put the transfers that wait for a connection over a link on free ones, in their order."""
+def place_waiting(n: Records, number: int, now: float) -> None:
+    """Assign the transfers that wait for a connection over a link to free ones, in their order."""
     while True:
         first = -1
-        for k in range(len(transfers)):
-            t = transfers[k]
+        for k in range(len(n.transfers)):
+            t = n.transfers[k]
             waits = t.connection == -1 and t.link == number
-            if waits and (first < 0 or t.order < transfers[first].order):
+            if waits and (first < 0 or t.order < n.transfers[first].order):
                 first = k
-        if first < 0 or place(connections, heads, times, pool, links, transfers, first, now) < 0:
+        if first < 0 or place(n, first, now) < 0:
             return
 
 
@@ -311,17 +262,7 @@ def attribute_time(c: Record, t: Record, now: float) -> None:
 
 
 @entry
-def advance(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    waiting: bool,
-    now: float,
-    until: float,
-) -> tuple[int, float]:
+def advance(n: Records, waiting: bool, now: float, until: float) -> tuple[int, float]:
     """Advance time to ``until``, or to the next arrival if that is sooner.
 
     Args:
@@ -332,43 +273,41 @@ def advance(
         its time.
     """
     while True:
-        if pool[0].failed:
-            return _report_failure(
-                connections, heads, times, pool, links, transfers, waiting, now
-            ), now
-        top = pool[0].top
-        at = times[top]
+        if n.pool[0].failed:
+            return _report_failure(n, waiting, now), now
+        top = n.pool[0].top
+        at = n.times[top]
         if at > until or at == math.inf:
             return -1, math.inf
-        k = first_event(times, top)
-        c = _checkout(connections, heads, links, k)
+        k = first_event(n.times, top)
+        c = _checkout(n, k)
         early = waiting and c.early_data != 0
         if at == UNREPORTED:
             at = now
             there = kernel.report_arrival(c, now)
         else:
             there, at = kernel.run_until(
-                c, until, -math.inf if early else _next_event_elsewhere(times, top, k)
+                c, until, -math.inf if early else _next_event_elsewhere(n.times, top, k)
             )
         if c.timed_out and not there:
-            _give_up(c, pool, transfers, k)
+            _give_up(n, c, k)
             now = at
-        _checkin(connections, heads, times, pool, links, k)
+        _checkin(n, k)
         if early and not there:  # a flight that arrives frees its connection
-            place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, at)
+            place_waiting(n, n.heads[k].link, at)
         if there:
-            _finish_transfer(connections, heads, times, pool, links, transfers, waiting, k, at)
+            _finish_transfer(n, waiting, k, at)
             return k, at
 
 
 @compiled
-def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
+def _give_up(n: Records, c: Record, k: int) -> None:
     """Fail all transfers on connection ``k``, which an end has aborted; the next message reopens
     it."""
-    for number in range(len(transfers)):
-        if transfers[number].connection == k:
-            transfers[number].connection = -3 - k
-            pool[0].failed += 1
+    for number in range(len(n.transfers)):
+        if n.transfers[number].connection == k:
+            n.transfers[number].connection = -3 - k
+            n.pool[0].failed += 1
     there, back = c.half[0], c.half[1]
     wire, wire_back = there.wire[0], back.wire[0]
     free, bad, seen, tail = wire.free, wire.bad, wire.seen, there.tail
@@ -386,106 +325,70 @@ def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
 
 
 @compiled
-def _report_failure(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    waiting: bool,
-    now: float,
-) -> int:
+def _report_failure(n: Records, waiting: bool, now: float) -> int:
     """Report the first failed transfer as the next arrival; return its connection."""
     first = -1
-    for number in range(len(transfers)):
-        t = transfers[number]
-        if t.connection < -2 and (first < 0 or t.order < transfers[first].order):
+    for number in range(len(n.transfers)):
+        t = n.transfers[number]
+        if t.connection < -2 and (first < 0 or t.order < n.transfers[first].order):
             first = number
-    t = transfers[first]
+    t = n.transfers[first]
     k = -3 - t.connection
     t.connection = -2
-    pool[0].failed -= 1
+    n.pool[0].failed -= 1
     t.arrived = now
     t.forward = t.queueing = t.handshake = t.window = t.transmission = 0.0
     t.recovery = now - t.given
-    c = connections[k]
+    c = n.connections[k]
     c.arrival_failed = 1
     c.arrival_number = first
     c.arrival_bytes = c.arrival_size = 0
-    if waiting and (links[t.link].http2 or not t.exclusive):
-        place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, now)
+    if waiting and (n.links[t.link].http2 or not t.exclusive):
+        place_waiting(n, n.heads[k].link, now)
     return int(k)
 
 
 @compiled
-def _finish_transfer(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    waiting: bool,
-    k: int,
-    now: float,
-) -> None:
-    c = connections[k]
+def _finish_transfer(n: Records, waiting: bool, k: int, now: float) -> None:
+    c = n.connections[k]
     if c.arrival_bytes < c.arrival_size:
         return
-    t = transfers[c.arrival_number]
+    t = n.transfers[c.arrival_number]
     attribute_time(c, t, now)
     t.connection = -2
-    if waiting and (links[t.link].http2 or not t.exclusive):
-        place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, now)
+    if waiting and (n.links[t.link].http2 or not t.exclusive):
+        place_waiting(n, n.heads[k].link, now)
 
 
 @entry
-def release(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    pair: int,
-    now: float,
-) -> None:
+def release(n: Records, pair: int, now: float) -> None:
     """Release the connections of an exchange that is over."""
-    for k in range(pool[0].used):
-        head = heads[k]
+    for k in range(n.pool[0].used):
+        head = n.heads[k]
         if head.link >= 0 and head.owner == pair:
             head.owner = -1
-            place_waiting(connections, heads, times, pool, links, transfers, head.link, now)
+            place_waiting(n, head.link, now)
 
 
 @entry
-def close_session(
-    connections: Record,
-    heads: Record,
-    times: Times,
-    pool: Record,
-    links: Record,
-    transfers: Record,
-    session: int,
-) -> None:
+def close_session(n: Records, session: int) -> None:
     """Close the connections of a session that is over."""
-    state = pool[0]
-    for n in range(len(links)):
+    state = n.pool[0]
+    for number in range(len(n.links)):
         before = -1
-        k = links[n].first
+        k = n.links[number].first
         while k >= 0:
-            head = heads[k]
+            head = n.heads[k]
             following = head.following
             if head.session != session:
                 before = k
             else:
                 if before < 0:
-                    links[n].first = following
+                    n.links[number].first = following
                 else:
-                    heads[before].following = following
+                    n.heads[before].following = following
                 head.link = -1
                 head.following = state.spare
                 state.spare = k
-                set_next_event(times, pool[0].top, k, math.inf)
+                set_next_event(n.times, n.pool[0].top, k, math.inf)
             k = following

@@ -55,7 +55,7 @@ def launch(
     tries: int,
     what: int,
 ) -> int:
-    """Put a packet of ``size`` bytes on direction ``d``.
+    """Send a packet of ``size`` bytes in direction ``d``.
 
     Returns:
         Its slot among the packets under way; LOST or DROPPED if it will not arrive.

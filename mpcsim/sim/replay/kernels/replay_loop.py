@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mpcsim.sim.network.tcp import traffic
 from mpcsim.sim.network.tcp.compiled import compiled, entry
-from mpcsim.sim.network.tcp.state import Record
+from mpcsim.sim.network.tcp.state import Record, Records
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -92,12 +92,7 @@ def _run_step(
 
 @entry
 def run(
-    connections: Record,
-    heads: Record,
-    times: Floats,
-    pool: Record,
-    links: Record,
-    transfers: Record,
+    n: Records,
     steps: Record,
     sends: Ints,
     needed_by: Ints,
@@ -120,6 +115,7 @@ def run(
     """Simulate as many samples as ``ends`` has columns.
 
     Args:
+        n: the network's records.
         forward: latency of each hop in each sample.
         backward: latency of its acknowledgements.
         keys: keys of its losses.
@@ -132,9 +128,9 @@ def run(
     party that needs it never finishes (infinity).
     """
     for sample in range(ends.shape[1]):
-        traffic.reset(heads, times, pool, links)
+        traffic.reset(n)
         for h in range(len(hops)):
-            transfers[h].connection = -2
+            n.transfers[h].connection = -2
         for k in range(len(flows)):
             flows[k].burst = -1
         for k in range(len(steps)):
@@ -152,23 +148,21 @@ def run(
             until = math.inf
             if waiting:
                 until = events[0].at
-            found, at = traffic.advance(
-                connections, heads, times, pool, links, transfers, may_wait, now, until
-            )
+            found, at = traffic.advance(n, may_wait, now, until)
             arrived = -1
             if found >= 0:
                 now = at
-                h = connections[found].arrival_number
+                h = n.connections[found].arrival_number
                 m = hops[h].message
                 if explain:
-                    t = transfers[h]
+                    t = n.transfers[h]
                     parts[h, 0, sample] = t.queueing
                     parts[h, 1, sample] = t.handshake
                     parts[h, 2, sample] = t.window
                     parts[h, 3, sample] = t.transmission
                     parts[h, 4, sample] = t.forward
                     parts[h, 5, sample] = t.recovery
-                if connections[found].arrival_failed:
+                if n.connections[found].arrival_failed:
                     if explain:
                         parts[h, 5, sample] = math.inf
                     continue
@@ -191,14 +185,14 @@ def run(
                         flow.burst = messages[hop.message].burst
                         flow.forward = forward[h, sample]
                         flow.backward = backward[h, sample]
-                    t = transfers[h]
+                    t = n.transfers[h]
                     t.forward = flow.forward
                     t.backward = flow.backward
                     t.key = keys[h, sample]
                     t.given = now
                     t.order = placed
                     placed += 1
-                    traffic.place(connections, heads, times, pool, links, transfers, h, now)
+                    traffic.place(n, h, now)
             else:
                 break
             if arrived >= 0:
@@ -209,9 +203,7 @@ def run(
                     continue  # after the time-out
                 h = message.last_hop - 1
                 if h >= message.first_hop and hops[h].releases:
-                    traffic.release(
-                        connections, heads, times, pool, links, transfers, hops[h].pair, now
-                    )
+                    traffic.release(n, hops[h].pair, now)
                 for place in range(message.first_needed, message.last_needed):
                     k = needed_by[place]
                     steps[k].missing -= 1

@@ -152,7 +152,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @contextmanager
     def free(self) -> Iterator[None]:
-        """Let computation within the context take no time."""
+        """Exempt computation within the context from the clock: it takes no time."""
         self._charge()
         self._free += 1
         try:

@@ -372,7 +372,7 @@ class RealRun(SessionRun[_RealParty]):
             self._deliver(transit, number)
 
     def _deliver(self, transit: MessageInTransit, number: int) -> float:
-        """Put a message into its receiver's inbox; return the time."""
+        """Deliver a message to its receiver's inbox; return the time."""
         now = self._now_ms()
         self._messages[number] = replace(self._messages[number], received_ms=now)
         arrival = _InboxMessage(number, transit.key.sender, transit.data, now)
