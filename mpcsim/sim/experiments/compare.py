@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.errors import UsageError, check_type
+from mpcsim.errors import UsageError, check_type, with_article
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.replay.results import CompletionTimes
 from mpcsim.sim.rich_display import (
@@ -285,7 +285,9 @@ def compare(runs: Mapping[str, Times]) -> Comparison:
         raise UsageError("nothing to compare")
     for name, run in runs.items():
         if not isinstance(run, Times):
-            raise UsageError(f"{name} is a {type(run).__name__}: no replay, and no call times")
+            raise UsageError(
+                f"{name} is {with_article(type(run).__name__)}: no replay, and no call times"
+            )
         if not _sample_count(run):
             raise UsageError(f"{name}: no times")
     return Comparison(dict(runs))

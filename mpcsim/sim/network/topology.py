@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Never, TypeVar
 
 from mpcsim.errors import UsageError, unknown
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.ids import CLIENT, INSTITUTION, MAX_PARTIES, OPERATOR, PartyId, party_ids
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.files import networks, toml
@@ -191,6 +192,7 @@ class Network:
     """Name in tables and figures."""
 
     def __post_init__(self) -> None:
+        freeze_fields(self, "sites", "placement")
         party_ids(self.placement)
         for name, site in self.sites.items():
             if name != site.name:
