@@ -197,7 +197,7 @@ async def test_a_session_draws_from_its_nodes_generator(gateway, client, share, 
     held, said = node._shares.decoded(node.store.find(share.record.epoch.hex())), []
     for _ in range(2):
         rng = SeededRng("the same")
-        node._signing._context = replace(node._context, rng=rng)
+        node._signing.context = replace(node._context, rng=rng)
         said.append(node._signing.signer(held, body).start())
     assert said[0] == said[1]
 
