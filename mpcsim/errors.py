@@ -48,6 +48,7 @@ __all__ = [
     "escape_unprintable",
     "needs_extra",
     "unknown",
+    "with_article",
 ]
 
 
@@ -130,6 +131,11 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
     near = [names[each] for each in get_close_matches(name.casefold(), names)]
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"unknown {what} {name!r}{hint} (known: {', '.join(names.values())})"
+
+
+def with_article(name: str) -> str:
+    """Return a name behind ``a``, or behind ``an`` before a vowel."""
+    return f"an {name}" if name[:1].lower() in {*"aeio"} else f"a {name}"
 
 
 def escape_unprintable(text: str) -> str:

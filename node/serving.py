@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 
 from mpcsim.service.process.http_limits import Connections, fit_open_files, listen, uvicorn_options
 from mpcsim.service.process.process_lifetime import interrupt_once
+from mpcsim.service.web.logs import OF_START
 from node.process.logs import logger
 from node.process.settings import Settings
 
@@ -41,7 +42,8 @@ def serve(settings: Settings, application: Application = FROM_ENVIRONMENT) -> No
             seen = _expose_metrics(application, settings.app_host, port, server["http"])
             application = shown.enter_context(seen)
         listening.set_inheritable(True)
-        logger.info("listens on %s port %d", settings.app_host, settings.app_port)
+        at = settings.app_host, settings.app_port
+        logger.info("listens on %s port %d", *at, extra={OF_START: True})
         uvicorn.run(
             application,
             factory=True,

@@ -30,7 +30,7 @@ with needs_extra("workbench", "the attack gallery"):
     from mpcsim.attacks.model import Attack, Finding
     from mpcsim.attacks.picture import matrix_chart, short_text
     from mpcsim.attacks.report import perform
-    from mpcsim.attacks.research import PRODUCT, ForgetfulGuard, ResearchBuild, without
+    from mpcsim.attacks.research import PRODUCT, Build, ForgetfulGuard, ResearchBuild, without
 
 __all__ = [
     "CHEATER",
@@ -38,6 +38,7 @@ __all__ = [
     "HONEST",
     "PRODUCT",
     "Attack",
+    "Build",
     "Finding",
     "ForgetfulGuard",
     "ResearchBuild",

@@ -59,6 +59,7 @@ from mpcsim.capacity.model import files
 from mpcsim.capacity.model.parts import Exactness
 from mpcsim.capacity.model.workload import Workload
 from mpcsim.errors import UsageError
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.sim.network.files import tables, toml
 from mpcsim.sim.network.files.toml import key_path
 from mpcsim.sim.network.transport import is_whole_number
@@ -116,6 +117,7 @@ class Cheapest:
     minutes: float = MINUTES
 
     def __post_init__(self) -> None:
+        freeze_fields(self, "choices")
         if not 0 < self.p99_ms < math.inf:
             raise UsageError(f"cheapest p99_ms is {self.p99_ms}: not above 0, or not finite")
         if not self.choices or not all(self.choices.values()):

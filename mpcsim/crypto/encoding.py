@@ -29,7 +29,7 @@ from typing import (
 
 from mpcsim.crypto.groups.group import SCALAR_BYTES, Group, Point, Scalar
 from mpcsim.crypto.kernels import ScalarVector
-from mpcsim.errors import InternalError, InvalidEncoding
+from mpcsim.errors import ContractError, InternalError, InvalidEncoding
 from mpcsim.ids import MAX_PARTIES, PartyId
 
 WIRE_VERSION = 1
@@ -384,14 +384,21 @@ M = TypeVar("M", bound=Message)
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def wire(cls: type[M]) -> type[M]:
-    """Turn an annotated class into a frozen dataclass with an encoding."""
+    """Turn an annotated class into a frozen dataclass with an encoding.
+
+    Raises:
+        ContractError: a field has no codec in its annotation, or several.
+    """
     made = dataclass(frozen=True)(cls)
     hints = get_type_hints(made, include_extras=True)
     codecs: list[tuple[str, Codec]] = []
     for f in fields(cast(Any, made)):
         metadata = getattr(hints[f.name], "__metadata__", None)
         if metadata is None or len(metadata) != 1:
-            raise InternalError(f"{cls.__name__}.{f.name} needs exactly one codec")
+            raise ContractError(
+                f"field {f.name!r} of {cls.__name__} has no codec, or several: "
+                f"{f.name}: Annotated[int, U32]"
+            )
         codecs.append((f.name, metadata[0]))
     made.CODECS = tuple(codecs)
     return made

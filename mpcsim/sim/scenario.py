@@ -254,9 +254,11 @@ def compute_model(compute: Compute | str) -> Compute:
     """Return a compute model, given as one or by its name in scenario files.
 
     Raises:
-        UsageError: unknown name.
+        UsageError: neither a model nor a known name.
     """
     if not isinstance(compute, str):
+        if not hasattr(compute, "round_ms"):
+            raise UsageError(f"compute: expected a model or a name of {', '.join(_COMPUTE)}")
         return compute
     if compute not in _COMPUTE:
         raise UsageError(unknown("compute", compute, _COMPUTE))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
 from typing import Any, ClassVar, Generic, Literal, TypeVar
@@ -223,6 +223,10 @@ class Simulation:
         except TypeError:
             raise UsageError(f"seed: expected int, not {type(self.seed).__name__}") from None
         self.compute = compute_model(self.compute)
+        check_type("policy", self.policy, Policy)
+        faults: object = self.faults
+        if not isinstance(faults, Sequence) or not all(isinstance(f, Fault) for f in faults):
+            raise UsageError("faults: expected a list of MessageFault, Partition and Crash")
         self._alone = not (self.shares or self.presignatures)
 
     # ------------------------------------------------------------------ scenarios
@@ -701,6 +705,7 @@ def run_scenario(scenario: Scenario) -> tuple[Result[Any], ...]:
     Raises:
         UsageError: a task that cannot be done: no such party, a path that leads to no key, ...
     """
+    check_type("scenario", scenario, Scenario)
     simulation = Simulation.of(scenario)
     found: list[Result[Any]] = []
     for task in scenario.run:

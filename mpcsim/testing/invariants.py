@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Final, Generic, ParamSpec
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, with_article
 from mpcsim.testing.api_sequence import BrokenInvariant, is_broken_invariant
 
 P = ParamSpec("P")
@@ -70,8 +70,8 @@ class Invariant(Generic[P]):
             raise self.Broken(f"the check raised {type(error).__name__}: {error}") from error
         if problem is not None and not isinstance(problem, str):
             raise UsageError(
-                f"the invariant {self.name} returned a {type(problem).__name__}; expected a text "
-                "that says what is wrong, or None"
+                f"the invariant {self.name} returned {with_article(type(problem).__name__)}; "
+                "expected a text that says what is wrong, or None"
             )
         if problem and not self._excused():
             raise self.Broken(problem)

@@ -32,6 +32,7 @@ from mpcsim.testing.runs.scenarios import (
 from mpcsim.testing.runs.session_checks import (
     check_protocol,
     deterministic,
+    every_field_counts,
     fresh,
     heard_while_withholding,
     protocol_examples,
@@ -61,6 +62,7 @@ __all__ = [
     "drop",
     "duplicate",
     "ecdsa_signing",
+    "every_field_counts",
     "fresh",
     "frost_signing",
     "heard_while_withholding",

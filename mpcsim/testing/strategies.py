@@ -27,7 +27,7 @@ from mpcsim.testing.machine.rules import (
     passwords,
     users,
 )
-from mpcsim.testing.runs.deviation import Deviation, changes
+from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation, TwoFaced, changes
 from mpcsim.testing.runs.protocol_run import MessageReplay, Order, record_session
 from mpcsim.testing.runs.scenarios import (
     ProtocolScenario,
@@ -268,14 +268,18 @@ def scenarios(draw: DrawFn, secp256k1: bool = True) -> ProtocolScenario:
 
 
 @st.composite
-def adversaries(draw: DrawFn, scenario: ProtocolScenario) -> Deviation:
+def adversaries(draw: DrawFn, scenario: ProtocolScenario) -> AbstractDeviation:
     """A party that deviates at one message: withholds or repeats it, or alters one field of it,
-    toward everyone or one receiver."""
+    toward everyone or one receiver; or that is two-faced."""
     party = draw(st.sampled_from([i for i in scenario.members if changes(scenario, i)]))
     possible = changes(scenario, party)
-    kind = draw(st.sampled_from(sorted(possible)))
-    change = draw(st.sampled_from(possible[kind]))
     others = [i for i in scenario.members if i != party]
+    # The last, so that failures shrink to one message.
+    kind = draw(st.sampled_from([*sorted(possible), *[TwoFaced.__name__] * (len(others) > 1)]))
+    if kind == TwoFaced.__name__:
+        heard = draw(st.sets(st.sampled_from(others), min_size=1, max_size=len(others) - 1))
+        return TwoFaced(party, frozenset(heard))
+    change = draw(st.sampled_from(possible[kind]))
     to = draw(st.one_of(st.none(), st.sampled_from(others)))
     return Deviation(party, kind, change, to)
 

@@ -19,9 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mpcsim.service.error_codes import Code
 from mpcsim.service.web.log_files import LogFileHandler
 from mpcsim.service.web.logs import (
+    OF_START,
+    PROBE,
     LinesOfRequests,
     describe_exception,
     formatter,
+    is_for_console,
     log_to_files,
 )
 from mpcsim.service.web.request_records import (
@@ -112,7 +115,12 @@ class RequestLog:
         if failure is not None:
             fields["exception"] = record.exception = describe_exception(failure)
         level = logging.ERROR if status == 401 or status >= 500 else logging.INFO
-        logger.log(level, "request", extra={"fields": fields, LogFileHandler.NOT_IN_FILES: True})
+        extra = {
+            "fields": fields,
+            LogFileHandler.NOT_IN_FILES: True,
+            OF_START: (b"user-agent", PROBE.encode()) in scope.get("headers", ()),
+        }
+        logger.log(level, "request", extra=extra)
 
 
 def configure(level: str, log_format: str, folder: str | None = None) -> RequestSink | None:
@@ -130,6 +138,7 @@ def configure(level: str, log_format: str, folder: str | None = None) -> Request
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(formatter(log_format))
+    handler.addFilter(is_for_console)
     handler.addFilter(LinesOfRequests())
     root = logging.getLogger()
     root.handlers[:] = [handler]

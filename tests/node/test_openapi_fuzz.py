@@ -62,7 +62,7 @@ def check(case, token):
     )
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize(("method", "path"), USE)
 def test_requests(published, behind, method, path, mode):
@@ -70,6 +70,7 @@ def test_requests(published, behind, method, path, mode):
     fuzz(published[path][method], mode, lambda case: check(case, token))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("method", "path"), USE)
 def test_requests_with_a_stored_share(published, behind, method, path):
     token = behind.gateway.token("alice")
@@ -86,6 +87,7 @@ def test_requests_with_a_stored_share(published, behind, method, path):
     fuzz(published[path][method], GenerationMode.POSITIVE, send)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 @pytest.mark.parametrize(("method", "path"), MAKE)
 def test_making_keys(published, behind, method, path, mode):

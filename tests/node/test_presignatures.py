@@ -57,12 +57,6 @@ def held(house, party):
     return node._presignatures.shares._size, node._presignatures.usage_tokens._size
 
 
-def consume_nothing(house, party):
-    """Have an MPC node sign with a presignature as often as it is asked."""
-    parts = house.gateway.links[party].node._presignatures.shares
-    parts.take = lambda key_id, name: replace(parts._of[key_id][name], use=Use())
-
-
 def altered(text, **changes):
     """A presignature with another header."""
     sealed = SealedPresignature.from_text(text)
@@ -101,22 +95,6 @@ async def test_those_for_another_signer_are_left_alone(house, record):
 
 
 # ---------------------------------------------------------------------- used once
-
-
-@pytest.mark.parametrize("forgetful", [None, OPERATOR])
-async def test_a_used_one_is_of_no_use(forgetful, house, record):
-    """To a caller who has restored its database, in another process; also where the MPC node that
-    signs does not consume."""
-
-    if forgetful is not None:
-        consume_nothing(house, forgetful)
-    made = await house.presign(record, 2)
-    await sign(house, record, made)
-    another_process()
-    left, asked = await sign(house, record, made, message=OTHER)
-    assert (left, asked) == ([], ["presigned", "presigned"])
-    another_process()
-    assert await sign(house, record, made) == ([], ["presigned", "presigned", *FULL])
 
 
 async def test_one_whose_answer_is_lost_is_gone(house, record):

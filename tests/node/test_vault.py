@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import OPERATOR, ROLES
 from mpcsim.service import vault
 from mpcsim.service.rpc import wire
 from node.errors import ApiError, BadRequest, StaleBoot, UntrustedNode
@@ -55,32 +54,6 @@ async def test_other_mpc_nodes_than_the_keys_own_are_asked_for_nothing(party, ho
 
 
 # ---------------------------------------------------------------------- strangers
-
-
-async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early, house, record):
-    """Whoever has it has the keys that authenticate: the halves still have to belong to it."""
-
-    store = vault.SecretStore.from_text(record.secret_store)
-    caller, nodes = house.caller(), await house.client.nodes()
-    made = vault.seal_share(
-        b"anything",
-        password=vault.DerivedKey(bytes(32), store.salt, CHEAP),
-        key_id=store.key_id,
-        curve="ed25519",
-        user_id=caller.claims.user_id,
-        nodes=vault.NodeKeys(
-            {j: hello.seal_key for j, hello in nodes.items()}, store.auth_keys, store.identities
-        ),
-        rng=SystemRng(),
-    )
-    forged = vault.SecretStore.from_text(made[1])
-    for party in MPC_NODES:
-        mixed = altered(record, halves={**store.halves, party: forged.halves[party]})
-        said = await failing(BadRequest, house.sign(mixed))
-        assert said == "Invalid encrypted_share: it does not open with this secret_store"
-    theirs = record.model_copy(update={"encrypted_share": made[0], "secret_store": made[1]})
-    assert await failing(BadRequest, house.sign(theirs)) == "Invalid encrypted_share"
-    assert early or "sign" not in house.transport.seen
 
 
 # ---------------------------------------------------------------------- a gateway that meddles

@@ -116,17 +116,6 @@ async def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(party, ho
     await house.sign(record)
 
 
-async def test_one_half_is_not_asked_for_alone(house, clock, record):
-    house.wallet._whole = False
-    store = SecretStore.from_text(record.secret_store)
-    key, token = bytes.fromhex(record.key_id), house.caller().token
-    one = {OPERATOR: store.halves[OPERATOR]}
-    public = ReplyKey(SystemRng()).public
-    for halves, whole in ((one, 0), (store.halves, 1), ({}, 1), ({}, 0)):
-        body = wire.OpenVault(key, public, halves, {}, whole)
-        assert await failing(BadRequest, house.client.open(token, body)) == ("Invalid secret_store")
-
-
 async def test_who_signs_opens_its_part(house, clock, record):
     store = SecretStore.from_text(record.secret_store)
     key, public = bytes.fromhex(record.key_id), ReplyKey(SystemRng()).public

@@ -306,26 +306,6 @@ HOW = ["lost request", "lost reply", "caller gone"]
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("curve", "how"), [*(("ed25519", how) for how in HOW), ("secp256k1", "caller gone")]
-)
-async def test_a_broken_generation_leaves_a_key_or_none(curve, how, house):
-    at, broken = 0, True
-    while broken:
-        at += 1
-        name = f"user-{at}"
-        broken = await breaking(house, house.generate(curve, name), at, how)
-        registered = await registered_key(house, name, curve)
-        if registered is None:
-            record = await house.generate(curve, name)
-        else:
-            record = await house.recover(curve, name)
-            assert record.public_key == registered.public_key
-        check_signature(record.public_key, HASH, await house.sign(record, HASH, name))
-    assert at > 4
-
-
-@pytest.mark.few(1)
 @pytest.mark.parametrize("how", HOW)
 async def test_a_broken_recovery_leaves_the_old_share_or_the_new(how, house):
     at, broken = 0, True

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from mpcsim.crypto.encoding import POINT, U16, Message, Optional, Seq, wire
+from mpcsim.crypto.encoding import NO_CONTEXT, POINT, U16, Message, Optional, Seq, wire
 from mpcsim.crypto.hashing import HashTag, tagged_hash
 from mpcsim.errors import (
     Aborted,
@@ -22,6 +22,14 @@ from mpcsim.protocols.engine.contract import Delivery
 from mpcsim.protocols.local_run import run
 from tests.helpers.toy import ASKED, TOY, Answer, Question, ToySetup, ask, end
 
+
+@wire
+class WithPoint(Message):
+    parties: Annotated[tuple[int, ...], Seq(U16)]
+    key: Annotated[Any, Optional(POINT)]
+
+
+AS_POINT = Sends(WithPoint, Delivery.BROADCAST, sealed=False)
 TO_ALL = Sends(Question, Delivery.BROADCAST, sealed=False)
 SETUP = ToySetup((1, 2, 3), 200, 200)
 HERE = r"\(test_contract.py:\d+\)"
@@ -33,12 +41,6 @@ def made(first: Round, *others: Round, **changes: Any) -> Definition[Any, Any]:
 
 def sender(*sends: Sends, number: int = 1) -> Round:
     return Round(number, "ask", ask, sends=sends)
-
-
-@wire
-class WithPoint(Message):
-    parties: Annotated[tuple[int, ...], Seq(U16)]
-    key: Annotated[Any, Optional(POINT)]
 
 
 class CoinReason(AbortReason):
@@ -70,6 +72,8 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], object], str]] = {
         "needs Question, which round 2 sends",
     ),
     "a point in the set-up": (lambda: replace(TOY, setup=WithPoint), "field 'key' of the set-up W"),
+    "no tuple": (lambda: made(replace(sender(), sends=ASKED)), "sends of round 1 .* is no tuple"),  # type: ignore[arg-type]
+    "a dict as set-up": (lambda: replace(TOY, setup=dict), "setup has no encoding: a class deri"),  # type: ignore[type-var]
     "a reason of the engine's": (lambda: replace(TOY, reasons=EnginesReason), "its reason PEER_AB"),
 }
 
@@ -93,14 +97,30 @@ def at_creation(**changes: Any) -> Party[Any, Any]:
         ({"roles": lambda setup: {}}, "have no 'all'"),
         ({"roles": lambda setup: {"all": (1, 2), "asker": (1,), "others": (3,)}}, "party 3, who"),
         ({"check": lambda setup, me: False}, "the check of 'toy' returned False; it raises"),
+        (
+            {"rounds": (sender(AS_POINT),), "wire": lambda setup: NO_CONTEXT},
+            f"{HERE}: field 'key' of WithPoint is read with the group of the session, and wire giv",
+        ),
+        (
+            {"pair_secrets": lambda setup: {2: b"short"}},
+            f"{HERE}: the secret with party 2 has 5",
+        ),
     ],
-    ids=["role", "all", "stranger", "check"],
+    ids=["role", "all", "stranger", "check", "context", "secret"],
 )
 def test_what_does_not_fit_the_set_up_is_refused_before_the_start(
     changes: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(ContractError, match=told):
         at_creation(**changes)
+
+
+def test_a_field_has_one_codec() -> None:
+    class Bare(Message):
+        n: int
+
+    with pytest.raises(ContractError, match=r"field 'n' of Bare has no codec, .*Annotated\[int, U"):
+        wire(Bare)
 
 
 QUESTION, ANSWER = Question(b"?"), Answer(b"!")
@@ -117,13 +137,25 @@ DIRECT = Sends(Question, Delivery.DIRECT, sealed=False)
         ((DIRECT,), RoundOutput(direct={2: QUESTION}), "sent party 3 no Question"),
         ((replace(TO_ALL, sealed=True),), RoundOutput(broadcast=QUESTION), "sealed=False, or"),
         ((), None, "it returned NoneType, not RoundOutput"),
+        ((DIRECT,), RoundOutput(direct={1: QUESTION, 2: QUESTION, 3: QUESTION}), "sent itself a m"),
+        ((), RoundOutput(pair_secrets={3: bytes(31)}), "the secret with party 3 has 31 bytes, exp"),
+        ((), RoundOutput(), "is the last round and says no result: result=None, if"),
+        (
+            (),
+            CoinReason.COIN_FIXED,
+            "aborts for COIN_FIXED, and the definition has no reasons=C",
+        ),
     ],
-    ids=["undeclared", "nothing", "another", "direct", "forgotten", "sealed", "no output"],
+    ids=[
+        *("undeclared", "nothing", "another", "direct", "forgotten", "sealed", "no output"),
+        *("to itself", "secret", "no result", "reasons"),
+    ],
 )
 def test_a_round_that_breaks_the_definition_ends_with_its_place(
     sends: tuple[Sends, ...], output: Any, told: str
 ) -> None:
     def one_round(view: Any, keep: Any, inbox: Any) -> Any:
+        check(not isinstance(output, AbortReason), output, 1)
         return output
 
     party = at_creation(rounds=(Round(1, "one", one_round, sends=sends),))

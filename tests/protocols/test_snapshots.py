@@ -16,7 +16,7 @@ from tests.helpers.sessions import DEFINITIONS, session
 
 REBUILT = {"definition", "setup", "me", "session_id", "listener", "reproducible"}
 REBUILT |= {f"_{name}" for name in ["seed", "root", "roles", "kinds", "senders", "view"]}
-REBUILT |= {"_secrets.initial", "_secrets._early", "_secrets._identified"}
+REBUILT |= {"_first", "_secrets.initial", "_secrets._early", "_secrets._identified"}
 """Attributes that follow from what the party is made with."""
 KEPT = {"outcome", "phase", "inbox", "_position", "_received", "_started"}
 KEPT |= {"_log", "_unopened", "_gave_up"}

@@ -11,13 +11,11 @@ from mpcsim import strict_json
 from mpcsim.crypto.bip32 import MAX_STEPS, parse_path
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import InvalidEncoding, MpcError
-from mpcsim.ids import BOOT_BYTES, MPC_NODES
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import MAX_TOKEN_CHARS, TokenIssuer, TokenVerifier, make_signing_key
 from mpcsim.service.smart_account.operation.fields import MAX_BYTES, UNPRICED, parse_fields
-from mpcsim.service.vault import EncryptedShare
 
 LARGEST = 256 * 1024
 
@@ -110,23 +108,11 @@ PARSERS = {
         wire.Exchange.from_bytes,
         wire.Exchange(bytes(32), (bytes(wire.MAX_MESSAGE_BYTES - 200),) * 15).to_bytes(),
     ),
-    "halves": Parser(
-        wire.OpenVault.from_bytes,
-        wire.OpenVault(
-            bytes(32),
-            bytes(32),
-            dict.fromkeys(MPC_NODES, bytes(wire.MAX_HALF_BYTES)),
-            {party: wire.UseProof(bytes(BOOT_BYTES), bytes(32)) for party in MPC_NODES},
-        ).to_bytes(),
-    ),
     "envelope": Parser(
         Envelope.decode,
         Envelope(1, 1, False, 1, 2, bytes(32), bytes(wire.MAX_MESSAGE_BYTES)).encode(),
     ),
     "key share": Parser(type(keys("secp256k1")[1]).from_bytes, keys("secp256k1")[1].to_bytes()),
-    "encrypted share": Parser(
-        EncryptedShare.from_text, EncryptedShare(bytes(24), bytes(1 << 15)).to_text()
-    ),
     "path": Parser(
         parse_path,
         "m" + "/1" * MAX_STEPS,

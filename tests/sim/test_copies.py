@@ -3,16 +3,18 @@
 import copy
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 
+from mpcsim.capacity.plan import Cheapest
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.kernels import PLAIN
 from mpcsim.crypto.mta import OtMta
-from mpcsim.errors import Reason
+from mpcsim.errors import Reason, UsageError
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.sim import Free, Network, Simulation
 from mpcsim.testing import BrokenInvariant, Failure, invariant
@@ -50,6 +52,22 @@ def test_values_are_equal_to_their_copies(duplicate: Callable[[Any], Any]) -> No
     for value in values:
         assert duplicate(value) == value
     assert duplicate(trace("aborted")).outcomes == trace("aborted").outcomes
+
+
+def test_mappings_in_frozen_values_do_not_change() -> None:
+    places = dict(Network.star().placement)
+    network = replace(Network.star(), placement=places)
+    places.clear()
+    assert network.placement == Network.star().placement
+    assert repr(network.placement).startswith("{1: 'client'")
+    assert hash(network) == hash(copy.deepcopy(network))
+    for change in (lambda d: d.update(a=1), lambda d: d.pop(1), lambda d: d.__setitem__(1, "a")):
+        with pytest.raises(TypeError, match="this mapping is frozen"):
+            change(network.placement)
+    with pytest.raises(UsageError, match="choices: expected a mapping, not int"):
+        Cheapest(1000.0, 5)  # type: ignore[arg-type]
+    cheapest = Cheapest(1000.0, {"node_cores": [1, 2]})  # type: ignore[dict-item]
+    assert cheapest.choices == {"node_cores": (1, 2)}
 
 
 @COPIES

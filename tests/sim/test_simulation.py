@@ -17,6 +17,7 @@ from mpcsim.protocols.engine import Party
 from mpcsim.protocols.frost.messages import Commitments
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.protocols.signing import signing_input, verifies
+from mpcsim.sim.experiments.compare import compare
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.run.adversary import Adversary, alter_kind
 from mpcsim.sim.run.compute import Free
@@ -297,6 +298,12 @@ def test_the_same_operations_in_real_time():
     [
         (lambda: Simulation(Network.star(), seed="a"), "seed: expected int, not str"),
         (lambda: Simulation(Network.star(), compute="fre"), "unknown compute 'fre'; did you mean"),
+        (lambda: Simulation(compute=3), "compute: expected a model or a name of "),
+        (lambda: Simulation(faults=["x"]), "faults: expected a list of MessageFault, Partition"),
+        (lambda: Simulation(policy=3), "policy: expected Policy, not int"),
+        (lambda: Network.preset("seoul", loss="1%"), "loss is '1%': it must be at least 0 and"),
+        (lambda: Network.preset(3), "region: expected str, not int"),
+        (lambda: compare([1]), "runs by name: expected Mapping, not list"),
         (lambda: Simulation().sign("text"), "message: expected bytes, not str"),
         (lambda: Simulation().sign_presigned("text"), "message: expected bytes, not str"),
         (lambda: Simulation().sign(signers=3), "signers: expected parties, as (1, 3), not 3"),

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count
 from typing import Annotated, Any
 
-from mpcsim.crypto import Message, SeededRng, opens, wire
+from mpcsim.crypto import BYTES32, Message, SeededRng, opens, wire
 from mpcsim.errors import CheckFailed, Reason, check
 from mpcsim.protocols.engine import ECHO, Definition, Party, Round, RoundOutput, check_echo, echo
 from mpcsim.protocols.engine.envelope import ABORT_KIND
@@ -33,15 +33,14 @@ class Confirm(Message):
 def toss(
     recipe: str, definition: Definition = TOSS, members: tuple[int, ...] = (1, 2, 3)
 ) -> ProtocolScenario:
-    agreed, everything = Toss(members), ("Commit", "Reveal", "Confirm")
-    kinds = [sends.kind for _, sends in definition.kinds()]
+    agreed, kinds = Toss(members), [sends.kind for _, sends in definition.kinds()]
     return ProtocolScenario(
         recipe,
         definition,
         members,
         lambda i, sid, rng: Party(definition, agreed, i, session_id=sid, rng=rng),
         lambda found: "the coins differ" if len(set(map(_coin, found.values()))) > 1 else None,
-        heard={kind: everything[: number + 1] for number, kind in enumerate(kinds)},
+        heard={kind: (kind,) for kind in kinds},
     )
 
 
@@ -62,6 +61,10 @@ class Drawn32:
 
     def __init__(self, pieces: Callable[[int], bytes]) -> None:
         self.bytes = pieces
+
+
+def repeating(drawn: bytes) -> Drawn32:
+    return Drawn32(lambda n: drawn)
 
 
 NUMBERS = count()
@@ -203,6 +206,29 @@ def unverified(original: Original, view: Any, keep: Any, inbox: Any) -> Output:
     return Output(result=steps.aggregate(keep.bound, shares))
 
 
+@wire
+class Noted(Reveal):
+    """Opening with a field that is never looked at."""
+
+    note: Annotated[bytes, BYTES32]
+
+
+def noted() -> Definition:
+    """The toss with a field that no party checks."""
+    commit, reveal, end = TOSS.rounds
+
+    def run_reveal(view: Any, keep: Any, inbox: Any) -> Output:
+        opened = vars(reveal.run(view, keep, inbox).broadcast)
+        return Output(broadcast=Noted(**opened, note=view.rng.bytes(32)))
+
+    def run_end(view: Any, keep: Any, inbox: Any) -> Output:
+        inbox.values[Reveal], inbox.own[Reveal] = inbox.values[Noted], inbox.own[Noted]
+        return end.run(view, keep, inbox)
+
+    changed = replace(reveal, run=run_reveal, sends=(openly(Noted),))
+    return replace(TOSS, rounds=(commit, changed, replace(end, run=run_end, needs=(Noted,))))
+
+
 def of_frost(recipe: str, number: int, run: Original) -> ProtocolScenario:
     honest = frost_signing(2, 3, (1, 2, 3))
     definition = with_round(honest.definition, number, run)
@@ -250,6 +276,8 @@ TOSSES: dict[str, Definition] = {
     "echo of senders only": round_of_toss((3, result(compare=senders_only))),
     "echo convicts": round_of_toss((3, result(compare=echo_convicts))),
     "coin in base64": round_of_toss((2, telling(lambda coin: b64encode(coin).decode()))),
+    "a field that nobody checks": noted(),
+    "one draw for two": round_of_toss((1, drawing(lambda view: repeating(view.rng.bytes(32))))),
     "number of the process": round_of_toss((1, drawing(numbered))),
 }
 """Definition with each bug."""

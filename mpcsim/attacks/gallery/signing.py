@@ -246,7 +246,7 @@ def inconsistent_corrections(build: Build) -> Finding:
         Q = SECP256K1.base(view.setup.message_scalar()) + keep.r_x * Y
         e = bits_of_beta(w * keep.R, Q, u)
         if e is None:
-            return RoundOutput()
+            return RoundOutput(result=None)
         return RoundOutput(result=assemble_low_s(w, u - SECP256K1.scalar(e), keep.R, keep.r_x))
 
     definition = with_round(with_round(ECDSA, 3, respond), 5, recover)

@@ -12,6 +12,7 @@ from mpcsim.capacity.model import files
 from mpcsim.capacity.model.arrivals import Arrivals, Steady
 from mpcsim.capacity.model.incidents import Event
 from mpcsim.errors import UsageError, unknown
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.sim.network.files import toml
 from mpcsim.sim.network.transport import is_whole_number
 
@@ -104,6 +105,7 @@ class Workload:
     """Incidents during the run."""
 
     def __post_init__(self) -> None:
+        freeze_fields(self, "mix")
         if not self.mix:
             raise UsageError("workload mix is empty: an operation and its share, at least one")
         for name, share in self.mix.items():

@@ -37,6 +37,7 @@ from mpcsim.service.operations import DATA_FOLDER, HOST, METRICS_VARIABLE
 from mpcsim.service.process import ConnectionLimits, describe, interrupt_once, read
 from mpcsim.service.storage import REGISTRY
 from mpcsim.service.web import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
+from mpcsim.service.web.logs import SUPERVISED
 from mpcsim.sim import counted
 
 if TYPE_CHECKING:
@@ -97,9 +98,11 @@ def run(options: Options) -> int:
     lines = log_format(options)
     files = {FOLDER_VARIABLE: os.environ.get(FOLDER_VARIABLE) or str(log_folder_of(options.data))}
     log_folder = read(LogSettings, files).log_folder
+    # Of the gateway alone, whoever runs REST nodes has to know the MPC nodes' identities.
+    supervised = {} if options.gateway_only else {SUPERVISED: "1"}
     with (
         interrupt_once(),
-        process_group({VARIABLE: lines, **files}) as processes,
+        process_group({VARIABLE: lines, **files, **supervised}) as processes,
         _starter(processes, options) as starter,
     ):
         configure_logs(lines, log_folder, "supervisor")

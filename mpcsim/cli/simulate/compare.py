@@ -138,15 +138,14 @@ def _identical(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _labelled(runs: Mapping[str, T], scenarios: Mapping[str, Scenario]) -> dict[str, T]:
     """Return the runs by labels for a figure: a file is named by its network, or its stem."""
-    labels = {
-        name: scenarios[name].network.name or Path(name).stem if Path(name).suffix else name
-        for name in runs
-    }
-    if len(set(labels.values())) < len(labels):
-        labels = {name: Path(name).stem if Path(name).suffix else name for name in runs}
-    if len(set(labels.values())) < len(labels):
-        return dict(runs)
-    return {labels[name]: run for name, run in runs.items()}
+    files = [name for name in runs if name.endswith((SUFFIX, TRACE))]
+    stems = {name: Path(name).stem for name in files}
+    networks = {name: scenarios[name].network.name or stems[name] for name in files}
+    for labels in (networks, stems):
+        labelled = {labels.get(name, name): run for name, run in runs.items()}
+        if len(labelled) == len(runs):
+            return labelled
+    return dict(runs)
 
 
 def _replay(name: str, what: Scenario, options: Options) -> CompletionTimes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, Final, Literal
 
-from mpcsim.errors import UsageError, unknown
+from mpcsim.errors import UsageError, check_type, unknown
 from mpcsim.lab.what_if.configuration import Configuration
 from mpcsim.sim.replay import Replay
 
@@ -98,6 +98,7 @@ def with_changes(configuration: Configuration, changes: Mapping[str, Any]) -> Co
     Raises:
         UsageError: an unknown setting, a bad value, or values that do not go together.
     """
+    check_type("settings", changes, Mapping)
     known = [f.name for f in fields(Configuration)]
     for name in changes:
         if name not in known:

@@ -31,6 +31,10 @@ M = TypeVar("M", bound=Message)
 
 MAX_PROTOCOL: Final = 255
 """Largest number of a protocol."""
+SECRET_BYTES: Final = 32
+"""Length of a secret that two parties seal messages with."""
+NO_RESULT: Final[Any] = ...
+"""Result of a round that says nothing of one."""
 
 
 class Delivery(Enum):
@@ -45,7 +49,9 @@ class Sends:
     """Declaration of one kind of message that a round sends."""
 
     message: type[Message]
+    """Class of the message, made by ``wire``; its name is the kind's."""
     delivery: Delivery
+    """Whether all receivers get the same content, or each a message of its own."""
     senders: str = "all"
     """Role of its senders."""
     receivers: str = "all"
@@ -65,10 +71,15 @@ class Round:
     """Declaration of a round, which runs as soon as every message it needs is there."""
 
     number: int
+    """Number of the round; numbers increase from round to round."""
     name: str
+    """Name in reports, figures and aborts."""
     run: Callable[[Any, Any, Any], RoundOutput]
+    """Round function ``run(view, keep, inbox)``."""
     needs: tuple[type[Message], ...] = ()
+    """Kinds of messages that must have come from all their senders before the round runs."""
     sends: tuple[Sends, ...] = ()
+    """Kinds of messages that the round sends."""
 
     @property
     def where(self) -> InRound:
@@ -87,15 +98,17 @@ class RoundOutput:
     keep: Any = None
     """State for the next rounds; secret, never on the wire."""
     broadcast: Message | None = None
+    """Message to every receiver that the round declares as ``BROADCAST``."""
     direct: Mapping[PartyId, Message] = field(default_factory=dict)
+    """Messages by receiver, as the round declares them as ``DIRECT``."""
     pair_secrets: Mapping[PartyId, bytes] = field(default_factory=dict, repr=False)
-    """New end-to-end secrets by peer, in force from this round's messages on."""
+    """New end-to-end secrets by peer, 32 bytes each, in force from this round's messages on."""
     prepared: Any = None
     """Result of phase one of a two-phase protocol, for parties that get one."""
     phase_one_over: bool = False
     """Whether other parties may finish from here on, whatever becomes of this one."""
-    result: Any = None
-    """Result of the protocol, set by the last round."""
+    result: Any = NO_RESULT
+    """Result of the protocol, which the last round alone gives; None, if a party has none."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +116,20 @@ class Definition(Generic[S, R]):
     """A whole protocol as data: its rounds, roles, secrets and checks."""
 
     name: str
+    """Name in reports, traces and errors."""
     number: int
-    """Protocol number on the wire."""
+    """Protocol number on the wire: one that no other protocol has, from 0 to 255."""
     rounds: tuple[Round, ...]
+    """Rounds in the order in which they run."""
     setup: type[S]
+    """Class of the set-up, made by ``wire``: what the parties agree on, and each one's secrets."""
     roles: Callable[[S], Mapping[str, tuple[PartyId, ...]]]
     """Role name to its members; ``all`` are the participants."""
     wire: Callable[[S], WireContext]
+    """Context that messages are decoded with: the group of ``SCALAR`` and ``POINT`` fields, or
+    ``NO_CONTEXT`` if there are none."""
     pair_secrets: Callable[[S], Mapping[PartyId, bytes]]
-    """End-to-end secrets by peer that exist before the first message."""
+    """End-to-end secrets by peer that exist before the first message, 32 bytes each."""
     check: Callable[[S, PartyId], None]
     """Raises UsageError if the set-up makes no sense, or none for this party."""
     hedge: Callable[[S], tuple[bytes, ...]] = lambda setup: (setup.encode(NO_CONTEXT),)
@@ -194,10 +212,32 @@ class Definition(Generic[S, R]):
                 "raises UsageError for a set-up that makes no sense, and returns nothing"
             )
 
+    def check_no_context(self) -> None:
+        """Check that messages decode without a context of the session.
+
+        Raises:
+            ContractError: a field needs one.
+        """
+        for _, sends in self.kinds():
+            for name, codec in sends.message.CODECS:
+                if needs_session(codec):
+                    raise ContractError(
+                        f"{place_of(self.wire)}: field {name!r} of {sends.kind} is read with the "
+                        "group of the session, and wire gives no context: WireContext(SECP256K1)"
+                    )
+
     def kinds(self) -> tuple[tuple[Round, Sends], ...]:
         """Return every kind of message with its round; position plus one is its number on the
         wire."""
         return tuple([(round_, sends) for round_ in self.rounds for sends in round_.sends])
+
+
+def wrong_secret(secrets: Mapping[PartyId, bytes]) -> str | None:
+    """Return which secret is of the wrong length, or None."""
+    for j in secrets:
+        if (found := len(secrets[j])) != SECRET_BYTES:
+            return f"the secret with party {j} has {found} bytes, expected {SECRET_BYTES}"
+    return None
 
 
 def place_of(function: Callable[..., Any]) -> str:
@@ -209,8 +249,30 @@ def place_of(function: Callable[..., Any]) -> str:
     return f"{named} ({Path(code.co_filename).name}:{code.co_firstlineno})"
 
 
+def _sequences(definition: Definition[Any, Any]) -> Iterator[tuple[str, object]]:
+    """Yield the fields of a definition that have to be tuples, each with its name."""
+    yield "rounds", definition.rounds
+    for round_ in definition.rounds:
+        yield f"needs of round {round_.number} ({round_.name})", round_.needs
+        yield f"sends of round {round_.number} ({round_.name})", round_.sends
+
+
+def _has_encoding(of: object) -> bool:
+    """Return whether something is a class of messages made by ``wire``."""
+    made = getattr(of, "__dataclass_fields__", None)  # Message itself is no dataclass
+    return (
+        isinstance(of, type)
+        and issubclass(of, Message)
+        and made is not None
+        and len(made) == len(of.CODECS)
+    )
+
+
 def _contradictions(definition: Definition[Any, Any]) -> Iterator[str]:
     """Yield what is wrong with a definition by itself."""
+    for name, given in _sequences(definition):
+        if not isinstance(given, tuple):
+            yield f"{name} is no tuple: a single one has a comma behind it"
     if not 0 <= definition.number <= MAX_PROTOCOL:
         yield f"number {definition.number}: from 0 to {MAX_PROTOCOL}, a byte on the wire"
     if not definition.rounds:
@@ -236,6 +298,9 @@ def _contradictions(definition: Definition[Any, Any]) -> Iterator[str]:
             if sender is None or sender.number > round_.number:
                 when = "no round sends" if sender is None else f"round {sender.number} sends"
                 yield f"round {round_.number} ({round_.name}) needs {kind.__name__}, which {when}"
+    for name, of in (("setup", definition.setup), *((s.kind, s.message) for _, s in kinds)):
+        if not _has_encoding(of):
+            yield f"{name} has no encoding: a class derived from Message, with @wire before it"
     for name, codec in definition.setup.CODECS:
         if needs_session(codec):
             yield (
@@ -253,11 +318,17 @@ class View(Generic[S]):
     """Surroundings of a round function: all that it may see of them."""
 
     setup: S
+    """Set-up of the party."""
     me: PartyId
+    """Identifier of the party."""
     session_id: bytes
+    """Name of the session: 32 bytes, the same for all its parties."""
     rng: Drbg
+    """Randomness of this round and party: the only source that a round may draw from."""
     roles: Mapping[str, tuple[PartyId, ...]]
+    """Members of each role."""
     wire: WireContext
+    """Context that messages are encoded and decoded with."""
     step: Callable[[str], AbstractContextManager[None]]
     """Context manager that marks a numbered step for listeners: ``with view.step("step 7"):``."""
     recall: bool | None = None
@@ -277,8 +348,11 @@ class Inbox:
     """
 
     payloads: dict[type[Message], dict[PartyId, bytes]] = field(default_factory=dict, repr=False)
+    """Messages of the others as they came."""
     values: dict[type[Message], dict[PartyId, Message]] = field(default_factory=dict)
+    """Messages of the others, decoded."""
     own: dict[type[Message], tuple[PartyId, Message]] = field(default_factory=dict)
+    """Broadcasts of this party, each with the party itself."""
 
     def encoded(self, kind: type[Message], wire: WireContext) -> dict[PartyId, bytes]:
         """Return the broadcasts of ``everyone`` as bytes, those of the others as they came."""

@@ -29,6 +29,7 @@ from mpcsim.crypto.rng import SEED_BYTES, Drbg, Rng, SystemRng
 from mpcsim.errors import (
     Aborted,
     CheckFailed,
+    ContractError,
     Evidence,
     InvalidEncoding,
     OnReceipt,
@@ -36,10 +37,12 @@ from mpcsim.errors import (
     UsageError,
     Where,
     check_type,
+    with_article,
 )
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocols.engine.channel import PeerSecrets, seal
 from mpcsim.protocols.engine.contract import (
+    NO_RESULT,
     Definition,
     Delivery,
     Inbox,
@@ -47,6 +50,8 @@ from mpcsim.protocols.engine.contract import (
     RoundOutput,
     Sends,
     View,
+    place_of,
+    wrong_secret,
 )
 from mpcsim.protocols.engine.envelope import (
     ABORT_KIND,
@@ -153,7 +158,11 @@ class Party(Generic[S, R]):
         self._kinds = definition.kinds()
         self._senders = {sends.message: self._senders_to_me(sends) for _, sends in self._kinds}
         """Parties that a message of each kind comes from."""
+        self._first = {sends.message for sends in definition.rounds[0].sends}
+        """Kinds of the first round."""
         wire = definition.wire(setup)
+        if wire is NO_CONTEXT:
+            definition.check_no_context()
         self._view: View[S] = View(
             setup, self.me, session_id, self._root, self._roles, wire, self._step
         )
@@ -177,8 +186,11 @@ class Party(Generic[S, R]):
         """Sender and envelope of each accepted message; before the start, of each that came."""
         self._unopened: list[tuple[PartyId, bytes]] = []
         """Sender and envelope of messages that may open once the parties have agreed on secrets."""
+        secrets = definition.pair_secrets(setup)
+        if wrong := wrong_secret(secrets):
+            raise ContractError(f"{place_of(definition.pair_secrets)}: {wrong}")
         self._secrets = PeerSecrets(
-            definition.pair_secrets(setup),
+            secrets,
             partial(definition.early_secrets, setup),
             self._roles.get(definition.identified, ()),
         )
@@ -567,6 +579,11 @@ class Party(Generic[S, R]):
                 output = round_.run(self._view, self.keep, self.inbox)
         except CheckFailed as failed:
             self._started = True
+            if not self.definition.knows_reason(failed.reason.name):
+                own = type(failed.reason).__name__
+                raise round_.broken(
+                    f"it aborts for {failed.reason.name}, and the definition has no reasons={own}"
+                ) from None
             outputs += self._abort(failed, round_.where)
             return
         self._started = True
@@ -574,6 +591,8 @@ class Party(Generic[S, R]):
             raise round_.broken(f"it returned {type(output).__name__}, not RoundOutput")
         self.keep = output.keep
         if output.pair_secrets:
+            if wrong := wrong_secret(output.pair_secrets):
+                raise round_.broken(wrong)
             self._secrets.in_force.update(output.pair_secrets)
             self.phase = Phase.SEALED
         if output.phase_one_over:
@@ -581,7 +600,14 @@ class Party(Generic[S, R]):
         if output.prepared is not None:
             outputs.append(Prepared(output.prepared))
         outputs += self._send(round_, output)
-        if self._position + 1 == len(self.definition.rounds):
+        is_last = self._position + 1 == len(self.definition.rounds)
+        if is_last is (output.result is NO_RESULT):
+            raise round_.broken(
+                "it is the last round and says no result: result=None, if a party has none"
+                if is_last
+                else "it has a result, which the last round alone gives"
+            )
+        if is_last:
             self.phase, self.outcome = Phase.OVER, Done(output.result)
             outputs.append(self.outcome)
             self.listener(PartyDone(self.me, self.definition.name))
@@ -602,9 +628,8 @@ class Party(Generic[S, R]):
 
         Such a round first compares what its sender and this party take the first messages to be.
         """
-        first = {sends.message for sends in self.definition.rounds[0].sends}
         for kind in round_.needs:
-            if kind not in first:
+            if kind not in self._first:
                 self._secrets.unproven -= self._senders[kind]
 
     def _is_sealed(self, sends: Sends, peer: PartyId) -> bool:
@@ -631,7 +656,7 @@ class Party(Generic[S, R]):
                 self.inbox.own[sends.message] = (self.me, output.broadcast)
                 said = output.broadcast.encode(self._view.wire)
             else:
-                undeclared -= {*self._roles[sends.receivers]}
+                undeclared -= {*self._roles[sends.receivers]} - {self.me}
             for j in self._roles[sends.receivers]:
                 if j == self.me:
                     continue
@@ -659,7 +684,11 @@ class Party(Generic[S, R]):
                     )
         if output.broadcast is not None and not is_declared:
             kind = type(output.broadcast).__name__
-            raise round_.broken(f"party {self.me} broadcast a {kind}, and declares none")
+            raise round_.broken(
+                f"party {self.me} broadcast {with_article(kind)}, and declares none"
+            )
+        if self.me in undeclared:
+            raise round_.broken(f"party {self.me} sent itself a message: what it needs it keeps")
         if undeclared:
             to = ", ".join(map(str, sorted(undeclared)))
             raise round_.broken(

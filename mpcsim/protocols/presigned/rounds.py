@@ -116,7 +116,7 @@ def round_3_finish(view: View[PresignedSetup], keep: Finished | None, inbox: Inb
     """Assemble the signature and verify it before anyone sees it, as the signer that finishes."""
     setup = view.setup
     if view.me != setup.finisher:
-        return RoundOutput(keep=keep)
+        return RoundOutput(keep=keep, result=None)
     answers = inbox.received(Answer)
     # CHECK
     _check_opened(setup, answers)

@@ -28,6 +28,7 @@ from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.rpc import pinned_identities, wire
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.storage.database import StoreFailed
+from mpcsim.service.web.logs import OF_START
 
 LOG = logging.getLogger(__name__)
 
@@ -116,6 +117,7 @@ class NodeIntroduction:
                 "identities of the MPC nodes, for the settings of REST nodes: %s=%s",
                 pinned_identities.VARIABLE,
                 pinned_identities.format_identities(identities),
+                extra={OF_START: True},
             )
         self._introduced, self._refusals = identities, refused
 

@@ -31,6 +31,7 @@ from mpcsim.service.operations.defaults import HOST, METRICS_VARIABLE
 from mpcsim.service.process.http_limits import listen
 from mpcsim.service.process.process_lifetime import STOPPING_S, command_ending_with_parent
 from mpcsim.service.rpc.wire import HELLO_PATH
+from mpcsim.service.web.logs import PROBE
 
 _LOOPBACK_OF_WILDCARD: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
 """Address at which a server that listens on all addresses is reached."""
@@ -305,7 +306,8 @@ class ProcessGroup:
             if (status := self.status(program.name)) is not None:
                 raise UsageError(f"{program.name} ended with status {status}")
             with suppress(httpx.TransportError):
-                answer = httpx.get(program.address + program.ready, timeout=2, trust_env=False)
+                at, agent = program.address + program.ready, {"User-Agent": PROBE}
+                answer = httpx.get(at, headers=agent, timeout=2, trust_env=False)
                 if answer.status_code == 200:
                     continue
             if time.monotonic() > deadline:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 import time
 import traceback
@@ -34,6 +35,12 @@ SHORT: Final = 8
 LINES_OF_REQUESTS: Final = TokenBucket(200, 200.0)
 """Lines, besides that about the request, that are logged while requests of one user are handled, or
 of all whose user is not known: a user may have session after session aborted."""
+SUPERVISED: Final = "MPCSIM_SUPERVISED"
+"""Environment variable that is set if whoever started this process tells people that it runs."""
+OF_START: Final = "of_start"
+"""Extra member of log records about a process's start: files alone have them if ``SUPERVISED``."""
+PROBE: Final = "mpcsim-supervisor"
+"""User-Agent of the requests that ask whether a process has started."""
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -182,6 +189,7 @@ def configure_logs(
     """
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(log_format))
+    handler.addFilter(is_for_console)
     handler.addFilter(_is_worth_logging)
     handler.addFilter(LinesOfRequests())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
@@ -202,6 +210,11 @@ def log_to_files(
     handler.addFilter(LinesOfRequests())
     logging.getLogger().addHandler(handler)
     return log
+
+
+def is_for_console(record: logging.LogRecord) -> bool:
+    """Return whether a record is to be shown, and not only to be written to files."""
+    return not (getattr(record, OF_START, False) and os.environ.get(SUPERVISED))
 
 
 def _is_worth_logging(record: logging.LogRecord) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type, with_article
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.replay.results import CompletionTimes
 from mpcsim.sim.rich_display import (
@@ -280,11 +280,14 @@ def compare(runs: Mapping[str, Times]) -> Comparison:
     Raises:
         UsageError: nothing to compare, something that has no times, or none of them.
     """
+    check_type("runs by name", runs, Mapping)
     if not runs:
         raise UsageError("nothing to compare")
     for name, run in runs.items():
         if not isinstance(run, Times):
-            raise UsageError(f"{name} is a {type(run).__name__}: no replay, and no call times")
+            raise UsageError(
+                f"{name} is {with_article(type(run).__name__)}: no replay, and no call times"
+            )
         if not _sample_count(run):
             raise UsageError(f"{name}: no times")
     return Comparison(dict(runs))

@@ -43,7 +43,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from mpcsim.errors import MpcError, UsageError, needs_extra
+from mpcsim.errors import MpcError, UsageError, check_type, needs_extra
 from mpcsim.processes import Processes
 from mpcsim.sim.experiments.digests import digest
 from mpcsim.sim.network.transport import is_whole_number
@@ -171,6 +171,7 @@ def _points(grid: Mapping[str, Any], repeats: int, seed: int) -> list[_Point]:
         raise UsageError(f"sweep repeats is {repeats}: not a whole number from 1 on")
     if not is_whole_number(seed, 0):
         raise UsageError(f"sweep seed is {seed}: not a whole number from 0 on")
+    check_type("grid", grid, Mapping)
     axes = {name: _axis(name, values) for name, values in grid.items()}
     points = []
     for combination in product(*(axis.items() for axis in axes.values())):

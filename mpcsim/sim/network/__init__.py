@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mpcsim.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from mpcsim.sim.network.latency import Empirical
+    from mpcsim.sim.network.latency import Constant, Empirical
     from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
     from mpcsim.sim.network.presets import ACCESS, REGIONS
     from mpcsim.sim.network.traffic import Traffic
@@ -28,6 +28,7 @@ __all__ = [
     "ACCESS",
     "FORWARDING",
     "REGIONS",
+    "Constant",
     "Draws",
     "Empirical",
     "GilbertElliott",

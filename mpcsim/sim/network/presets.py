@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from mpcsim.errors import UsageError, unknown
+from mpcsim.errors import UsageError, check_type, unknown
 from mpcsim.sim.network.latency import Latency, LogNormal
 
 __all__ = [
@@ -310,6 +310,7 @@ def light_round_trip_ms(a: str, b: str) -> float:
 
 
 def _find(what: str, name: str, known: Iterable[str]) -> str:
+    check_type(what, name, str)
     names = tuple(known)
     plain = name.lower().replace(" ", "").replace("-", "").replace("_", "")
     if plain in names:

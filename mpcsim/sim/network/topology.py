@@ -12,15 +12,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import combinations
+from numbers import Real
 from pathlib import Path
 from typing import Any, Final, Never, TypeVar
 
 from mpcsim.errors import UsageError, unknown
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.ids import CLIENT, INSTITUTION, MAX_PARTIES, OPERATOR, PartyId, party_ids
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.files import networks, toml
 from mpcsim.sim.network.latency import Constant, Latency
-from mpcsim.sim.network.losses import Loss, describe_loss, mean_loss
+from mpcsim.sim.network.losses import (
+    GilbertElliott,
+    Loss,
+    TimedGilbertElliott,
+    describe_loss,
+    mean_loss,
+)
 from mpcsim.sim.network.transport import Connection, is_whole_number
 from mpcsim.sim.rich_display import Table, counted, document
 
@@ -97,10 +105,10 @@ class Link:
                 )
         for name in ("loss", "back_loss"):
             loss = getattr(self, name)
-            if not isinstance(loss, int | float):
+            if loss is None or isinstance(loss, GilbertElliott | TimedGilbertElliott):
                 continue
-            if not 0 <= loss < 1:
-                raise UsageError(f"{where}: {name} is {loss}: it must be at least 0 and below 1")
+            if not (isinstance(loss, Real) and 0 <= float(loss) < 1):
+                raise UsageError(f"{where}: {name} is {loss!r}: it must be at least 0 and below 1")
         for name in ("queue_bytes", "back_queue_bytes"):
             room = getattr(self, name)
             if room is not None and not room >= 0:
@@ -184,6 +192,7 @@ class Network:
     """Name in tables and figures."""
 
     def __post_init__(self) -> None:
+        freeze_fields(self, "sites", "placement")
         party_ids(self.placement)
         for name, site in self.sites.items():
             if name != site.name:

@@ -118,6 +118,9 @@ class Connection:
                 f"connection pool is {self.pool}: not a whole number of connections from 1 to "
                 f"{MOST_CONNECTIONS}"
             )
+        for name in ("cold", "resumption", "early_data"):
+            if isinstance(value := getattr(self, name), str):
+                raise UsageError(f"connection {name} is {value!r}: True or False")
         if self.early_data and not (self.resumption and self.tls_round_trips == 1):
             raise UsageError(
                 "connection early_data needs resumption and tls_round_trips 1: it is TLS 1.3's"

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from mpcsim.errors import UsageError
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.protocols.engine.events import Listener, PartyEvent, StepFinished, StepStarted
 
 RoundKey = tuple[str, str]
@@ -109,6 +110,7 @@ class Declared:
     name: str = field(default="declared")
 
     def __post_init__(self) -> None:
+        freeze_fields(self, "costs_ms")
         for (protocol, round_), cost in self.costs_ms.items():
             if not cost >= 0:
                 raise UsageError(f"cost of {protocol} {round_} is {cost} ms: below 0")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.service.fault_injection.client import Control
 from mpcsim.service.fault_injection.controller import (
     FaultController,
@@ -44,6 +45,9 @@ class ServiceSettings:
     """Whether each process serves metrics (``mpcsim.service.metrics``)."""
     quiet: bool = False
     """Whether processes write to their log files alone."""
+
+    def __post_init__(self) -> None:
+        freeze_fields(self, "node")
 
 
 @dataclass(frozen=True)

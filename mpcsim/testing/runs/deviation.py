@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mpcsim.crypto.encoding import Message, WireContext
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.errors import UsageError, unknown
+from mpcsim.errors import UsageError, unknown, with_article
 from mpcsim.protocols.engine import Output, Party, Send
 from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.protocols.local_run import Participant, run
@@ -100,7 +100,8 @@ class Deviation(AbstractDeviation):
             spoilt = _changed(message, party.wire, self.change)
             if spoilt is not None:
                 on_deviation(
-                    f"party {self.party} sent party {to} a {kind} with {self.change.lstrip('.')}"
+                    f"party {self.party} sent party {to} {with_article(kind)} with "
+                    f"{self.change.lstrip('.')}"
                 )
             return message if spoilt is None else spoilt
 

@@ -189,7 +189,7 @@ def run_protocol(
         "seed": (seed, 0),
         "invariants": (found.invariants, ()),
     }
-    found.snippet = _snippet("run_protocol", scenario, given)
+    found.snippet = snippet("run_protocol", scenario, **given)
     _MemoryRun(found, order, faults, replays, deviation, seed).play()
     found.check()
     return found
@@ -225,7 +225,7 @@ def run_over_network(
         "seed": (seed, 0),
         "invariants": (found.invariants, ()),
     }
-    found.snippet = _snippet("run_over_network", scenario, given, _network_code(network))
+    found.snippet = snippet("run_over_network", scenario, _network_code(network), **given)
     found.sentences += [fault_sentence(fault) for fault in faults]
     parties = _participants(found, deviation)
     run = VirtualRun(
@@ -505,17 +505,22 @@ def fault_sentence(fault: Fault) -> str:
     return f"the network {verb[fault.effect]} {what}{chance}"
 
 
-def _snippet(
-    function: str, scenario: ProtocolScenario, given: dict[str, Any], *positional: str
+def snippet(
+    function: str, scenario: ProtocolScenario, *positional: str, **given: tuple[Any, Any]
 ) -> str:
-    """Return code that repeats the run."""
+    """Return code that calls a function of the kit on a scenario.
+
+    Args:
+        given: arguments, each with the value that it has by default.
+    """
     shown = [scenario.recipe, *positional]
     shown += [f"{name}={_code(v)}" for name, (v, default) in given.items() if v != default]
     arguments = "".join(f"    {argument},\n" for argument in shown)
     code = f"{function}(\n{arguments})"
-    brought = [made.recipe for made in given["invariants"][0]]
-    named = {made.name for made in given["invariants"][0]}
-    deviation = given["deviation"][0]
+    invariants, _ = given.get("invariants", ((), ()))
+    brought = [made.recipe for made in invariants]
+    named = {made.name for made in invariants}
+    deviation, _ = given.get("deviation", (None, None))
     homes = [
         getattr(each, "__module__", None)
         for each in (scenario.wrap, scenario.make, scenario.problem, type(deviation))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from coincurve import PublicKey as Secp256k1Key
@@ -14,6 +14,7 @@ from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.rng import Rng, SeededRng
 from mpcsim.errors import UsageError, unknown
+from mpcsim.frozen_dict import FrozenDict, freeze_fields
 from mpcsim.ids import party_ids
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.engine import Definition, Party
@@ -50,18 +51,23 @@ class ProtocolScenario:
     """Function that returns what is wrong with the results of the given (honest) parties, or
     None."""
     wrap: Wrap = lambda party: party
-    heard: Mapping[str, Collection[str]] = field(default_factory=dict, hash=False)
+    heard: Mapping[str, Collection[str]] = FrozenDict()
     """Kinds of messages that a party hears while it withholds its own of a kind as long as it can,
-    by that kind (``rushing``). What a party may still choose must not depend on more."""
-    repeated: Mapping[str, str] = field(default_factory=dict, hash=False)
+    by that kind (``rushing``), beside those that the rounds up to it need. What a party may still
+    choose must not depend on more."""
+    repeated: Mapping[str, str] = FrozenDict()
     """Fields that may be the same in two sessions (``fresh``), such as ``Commit.context``, each
     with the reason why that does no harm."""
-    unnamed: Mapping[str, str] = field(default_factory=dict, hash=False)
+    unnamed: Mapping[str, str] = FrozenDict()
     """Names of reasons for which an honest party may abort without naming the deviator
     (``somebody_is_named``), each with the reason why it cannot tell."""
+    unchecked: Mapping[str, str] = FrozenDict()
+    """Fields, as in ``repeated``, that nobody checks and no result depends on
+    (``every_field_counts``), each with the reason what they are for."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", party_ids(self.members, "members"))
+        freeze_fields(self, "heard", "repeated", "unnamed", "unchecked")
 
     def party(self, i: int, session: int | str = 1, coins: str = "") -> Party[Any, Any]:
         """Party i of one session, as this package has it; another name is another session.
@@ -97,13 +103,14 @@ class ProtocolScenario:
         for kind in (*self.heard, *(each for heard in self.heard.values() for each in heard)):
             if kind not in kinds:
                 raise UsageError(f"heard: {unknown('message', kind, kinds)}")
-        for name in self.repeated:
-            if ".".join(name.partition("[")[0].split(".")[:2]) not in fields:
-                raise UsageError(f"repeated: {unknown('field', name, fields)}")
+        for what in ("repeated", "unchecked"):
+            for name in getattr(self, what):
+                if ".".join(name.partition("[")[0].split(".")[:2]) not in fields:
+                    raise UsageError(f"{what}: {unknown('field', name, fields)}")
         for name in self.unnamed:
             if not self.definition.knows_reason(name):
                 raise UsageError(f"unnamed: no party aborts for {name!r}")
-        for name, why in {**self.repeated, **self.unnamed}.items():
+        for name, why in {**self.repeated, **self.unchecked, **self.unnamed}.items():
             if not why.strip():
                 raise UsageError(f"scenario: it says {name}, and not why")
 
@@ -119,14 +126,9 @@ class ProtocolScenario:
 
 
 def _in_steps(*steps: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return what is heard in a protocol whose parties wait, with each step, for all of the one
-    before: whoever withholds a message hears the others' of its step, and nothing after it."""
-    heard: tuple[str, ...] = ()
-    table: dict[str, tuple[str, ...]] = {}
-    for step in steps:
-        heard += step
-        table |= dict.fromkeys(step, heard)
-    return table
+    """Return what is heard in a protocol of steps, beside what its rounds need: whoever withholds
+    a message hears the others' of its step, and nothing after it."""
+    return {kind: step for step in steps for kind in step}
 
 
 ABOUT: Final = {"Commit.context": "says what the session is about; it binds nothing"}
@@ -244,7 +246,7 @@ def presigned_signing(
         signers,
         make,
         problem,
-        heard=dict.fromkeys(kinds, open_),
+        heard={"Open": open_},
         repeated=dict.fromkeys((*said, "Answer.w_i", "Answer.u_i"), same),
         unnamed=_ALIKE if open_ else {},
     )

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.service.errors import too_many_key_creations
-from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
-from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import AsgiTransport, Limits, ReplyTimeout
 from tests.helpers.gateway import Client, Failed, refusal, until
@@ -48,7 +46,7 @@ def under_way(gateway):
 # ---------------------------------------------------------------------- the line itself
 
 
-ACTIONS = (*["take"] * 5, "leave", "leave", "late", "cancel", "gone")
+ACTIONS = (*["take"] * 5, "leave", "leave", "late", "cancel")
 
 
 @given(
@@ -63,12 +61,10 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
 
     async def work():
         queue = KeyQueue(capacity, 1000.0, places)
-        holding, line, hung_up = [], [], {}
-        for number, action in enumerate(actions):
+        holding, line = [], []
+        for action in actions:
             if action == "take":
-                gone = hung_up[number] = asyncio.Event()
-                taking = asyncio.create_task(queue.acquire("key", gone.wait))
-                taking.set_name(str(number))
+                taking = asyncio.create_task(queue.acquire("key"))
                 await asyncio.sleep(0)
                 if len(holding) < places:
                     holding.append(await taking)
@@ -91,16 +87,11 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
                     await taking
                 if line:
                     holding.append(await served(line.pop(0)))
-            elif action in ("cancel", "gone") and line:
+            elif action == "cancel" and line:
                 taking = line.pop(data.draw(st.integers(0, len(line) - 1)))
-                if action == "gone":
-                    hung_up[int(taking.get_name())].set()
-                    with pytest.raises(TimeoutError):
-                        await taking
-                else:
-                    taking.cancel()
-                    with pytest.raises(asyncio.CancelledError):
-                        await taking
+                taking.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await taking
             assert all(not taking.done() for taking in line)
             assert queue.is_taken("key") == bool(holding)
             assert (queue.holder_count, queue.waiting_count) == (len(holding), len(line))
@@ -129,35 +120,6 @@ async def test_a_place_that_comes_as_patience_ends_is_passed_on():
 
 
 # ---------------------------------------------------------------------- at the gateway
-
-
-@pytest.mark.parametrize("making_limit", [1, 2])
-async def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, making_limit, gateway):
-    asked, begun, most = [], [], 0
-    original, join = Link.call, Sessions._wait_for_slot
-
-    async def joining(sessions, asking, leave):
-        asked.append(asking.claims.user_id)
-        return await join(sessions, asking, leave)
-
-    async def call(link, scope, *arguments, **options):
-        nonlocal most
-        if scope.verb in ("generate", "recover") and link.port.me == 2:
-            begun.append(scope.user_id)
-        most = max(most, under_way(gateway))
-        return await original(link, scope, *arguments, **options)
-
-    users = [Client.of(gateway, f"user-{n}") for n in range(5)]
-    monkeypatch.setattr(Link, "call", call)
-    monkeypatch.setattr(Sessions, "_wait_for_slot", joining)
-    for makings in ("generate", "recover"):
-        asked.clear()
-        begun.clear()
-        most = 0
-        await asyncio.gather(*(getattr(user, makings)("ed25519") for user in users))
-        assert len(set(asked)) == 5
-        assert begun == asked
-        assert most == making_limit
 
 
 @pytest.mark.options(making_limit=1)
@@ -200,20 +162,6 @@ async def test_those_for_whom_there_is_no_room_are_refused_and_may_come_again(ga
     await client.activate(*begun)
     await first
     await carol.check_works(await carol.generate("ed25519"))
-
-
-@pytest.mark.options(making_limit=1, making_wait_s=0.05)
-async def test_who_waits_too_long_is_refused_and_leaves_the_line(gateway, client):
-    old = await client.generate("ed25519")
-    begun = await Client.of(gateway, "bob").begin_generate("ed25519")
-    with pytest.raises(Failed) as failed:
-        await client.recover("ed25519")
-    assert (failed.value.status, failed.value.error) == TOO_MANY
-    assert failed.value.response.headers["Retry-After"] == "1"
-    assert waiting(gateway) == 0
-    await client.check_works(old)
-    await Client.of(gateway, "bob").activate(*begun)
-    await client.recover("ed25519")
 
 
 @pytest.mark.options(making_limit=1, making_wait_s=1000)

@@ -3,7 +3,6 @@
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
 
 import pytest
 
@@ -12,7 +11,6 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.gateway import registry as registries
 from mpcsim.service.rpc.statements import SignedRecord
-from mpcsim.service.rpc.tokens import TokenIssuer
 from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import StoreFailed
@@ -57,16 +55,6 @@ def file(tmp_path):
 # --- users --------------------------------------------------------------------------------------
 
 
-def test_a_user_is_found_by_name_and_identifier(registry):
-    alice = registry.sign_up("alice")
-    assert alice.username == "alice"
-    assert registry.user_by_name("alice") == registry.user(alice.user_id) == alice
-    assert registry.user_by_name("bob") is None
-    assert registry.user(NOBODY) is None
-    assert datetime.fromisoformat(alice.created_at).timestamp() == 1_800_000_001
-    assert alice.created_at == "2027-01-15T08:00:01.000+00:00"
-
-
 def test_a_name_is_taken_once(registry):
     alice = registry.sign_up("alice")
     with pytest.raises(registries.UsernameTaken, match="taken"):
@@ -87,23 +75,6 @@ def test_a_user_has_one_name_however_it_is_spelt(registry):
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def test_a_key_of_each_curve(registry):
-    user = registry.sign_up("alice").user_id
-    assert registry.keys(user) == ()
-    made = tuple(
-        register(registry, user, key_id(n), curve, public_key)
-        for n, (curve, public_key) in enumerate(PUBLIC_KEYS.items())
-    )
-    assert registry.keys(user) == made
-    for n, (curve, public_key) in enumerate(PUBLIC_KEYS.items()):
-        key = registry.key(user, curve)
-        assert key == made[n]
-        assert (key.user_id, key.key_id, key.public_key) == (user, key_id(n), public_key)
-        assert key.created_at.startswith("2027-01-15T08:00:0")
-        assert registry.is_present_key(user, key_id(n))
-    assert not registry.is_present_key(user, key_id(2))
-
-
 def test_a_key_id_is_one_users(registry):
     alice, bob = (registry.sign_up(name).user_id for name in ("alice", "bob"))
     register(registry, alice, key_id(1), "ed25519")
@@ -115,16 +86,6 @@ def test_a_key_id_is_one_users(registry):
     assert not registry.is_present_key(bob, key_id(1))
     assert not registry.is_present_key(alice, key_id(2))
     assert registry.key(bob, "ed25519").key_id == key_id(2)
-
-
-def test_a_recovery_changes_the_key_id_alone(registry):
-    user = registry.sign_up("alice").user_id
-    key = register(registry, user, key_id(1), "ed25519")
-    new = register(registry, user, key_id(2), "ed25519", number=1)
-    assert registry.keys(user) == (new,) == (replace(key, key_id=key_id(2)),)
-    assert (new.recoveries, SignedRecord.from_bytes(new.record).record.key_id) == (1, key_id(2))
-    assert not registry.is_present_key(user, key_id(1))
-    assert registry.is_present_key(user, key_id(2))
 
 
 def test_neither_another_key_nor_an_older_record_takes_its_place(registry):
@@ -217,17 +178,6 @@ def test_what_is_no_key_is_refused(registry):
 # --- the gateway's own secrets ------------------------------------------------------------------
 
 
-def test_every_registry_has_secrets_of_its_own():
-    with closing(registries.Registry()) as one, closing(registries.Registry()) as other:
-        assert one.signing_key() != other.signing_key()
-        mine, theirs = one.credentials(), other.credentials()
-        assert mine.match(mine.api_key, mine.api_secret)
-        assert not mine.match(theirs.api_key, mine.api_secret)
-        assert not mine.match(mine.api_key, theirs.api_secret)
-        assert not mine.match(mine.api_key, "")
-        assert not mine.match("ä", "ä")
-
-
 # --- calls with a name -----------------------------------------------------------------------
 
 
@@ -259,22 +209,6 @@ def test_what_came_into_force_under_a_name_is_written_with_it(file, monkeypatch)
         assert registry.is_named_call_in_force(named) is True
     with closing(registries.Registry(file)) as registry:
         assert in_force() == (True, False)
-
-
-def test_a_name_is_one_calls(registry):
-    alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
-    registry.put_named_call(named_call(alice), key_id(1))
-    registry.put_named_call(named_call(alice), key_id(2))
-    assert registry.is_named_call_in_force(named_call(bob)) is None
-    registry.put_named_call(named_call(bob), key_id(4))  # a name is the user's own
-    for other in (named_call(alice, verb="recover"), named_call(alice, curve="secp256k1")):
-        assert registry.is_named_call_in_force(other) is None
-        with pytest.raises(registries.NameReused):
-            registry.check_named_call(other)
-        with pytest.raises(registries.NameReused):
-            registry.put_named_call(other, key_id(3))
-    register(registry, alice.user_id, key_id(3), "ed25519")
-    assert registry.is_named_call_in_force(named_call(alice)) is False
 
 
 def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
@@ -355,25 +289,3 @@ def test_what_is_no_registry_is_refused(tmp_path):
 
 
 # --- failures ---------------------------------------------------------------------------------
-
-
-def test_a_crash_at_any_instant_of_the_first_start(file):
-    """Whatever prefix of the log reached the disk: the secrets are whole, or made anew."""
-    log = file.with_name(file.name + "-wal")
-    with closing(registries.Registry(file)) as registry:
-        registry.sign_up("alice")
-        made = registry.signing_key(), registry.credentials()
-        content, written = file.read_bytes(), log.read_bytes()
-    outcomes = set()
-    for length in [*range(0, len(written), 1009), len(written)]:
-        file.write_bytes(content)
-        log.write_bytes(written[:length])
-        with closing(registries.Registry(file)) as registry:
-            found = registry.signing_key(), registry.credentials()
-            TokenIssuer(found[0])
-            assert found[1].api_key
-            assert found[1].api_secret
-            user_is_there = registry.user_by_name("alice") is not None
-            assert found == made or not user_is_there
-            outcomes.add((found == made, user_is_there))
-    assert outcomes == {(False, False), (True, False), (True, True)}

@@ -16,7 +16,7 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
-from tests.helpers.gateway import MESSAGE, NO_PROOF, Client, Failed, refusal, shares_of, until
+from tests.helpers.gateway import Client, Failed, refusal, shares_of, until
 from tests.helpers.key_records import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"
@@ -81,19 +81,6 @@ async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, c
 
 
 # ---------------------------------------------------------------------- lost clients
-
-
-@pytest.mark.options(lease_s=20.0)
-async def test_the_session_of_a_lost_client_expires(curve, clock, gateway, client, share):
-    session_id = os.urandom(32)
-    _, request = client.begin_sign(share)
-    lost = wire.Sign(session_id, share.record.epoch, 2, MESSAGE, (), (), NO_PROOF)
-    await client.ask("sign", client.proven(share, lost))
-    clock.now += 14.9
-    assert await refusal(client.ask("sign", request)) == (409, SIGNING)
-    clock.now += 0.1
-    await client.sign(share)
-    assert await refusal(client.exchange(session_id, ())) == (410, GONE)
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)

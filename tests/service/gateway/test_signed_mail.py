@@ -1,8 +1,6 @@
 """A gateway that meddles with what the MPC nodes say before there are secrets to seal it with."""
 
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from itertools import product
 
 import pytest
 
@@ -17,86 +15,29 @@ from mpcsim.service.rpc.wire import SIGNATURE_BYTES
 from node.errors import UntrustedNode
 from node.signing.client_party import SessionStuck
 from tests.helpers.gateway import hellos, shares_of
-from tests.helpers.tiers import fast_few
 from tests.node.wallets import House, settled
 
 ANOTHER = Identity.generate(SystemRng())
 
 
-@dataclass
-class Corrupt:
-    """What a gateway may do with messages that pass it."""
+def corrupt(house, victim):
+    """Have the house's gateway put its own words, signed by somebody else, in the place of what the
+    MPC nodes tell one party; return those."""
+    forged = []
 
-    forge: object
-    victim: int
-    instead: bool
-    """In place of the genuine message, or before it."""
-    seen: list[bytes] = field(default_factory=list)
-    """Signed messages so far, of all sessions."""
-    forged: int = 0
-
-    async def apply_faults(self, messages):
+    async def apply_faults(messages):
         kept = []
         for envelope, data in messages:
-            if envelope.sealed or envelope.sender not in MPC_NODES:
-                kept.append(data)
-                continue
-            if envelope.receiver == self.victim and (made := self.forge(self, envelope, data)):
-                self.forged += 1
-                kept += [made] if self.instead else [made, data]
-            else:
-                kept.append(data)
-            self.seen.append(data)
+            if envelope.receiver == victim and envelope.sender in MPC_NODES and not envelope.sealed:
+                at = HEADER_BYTES + 3
+                altered = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 : -SIGNATURE_BYTES]
+                data = ANOTHER.sign_mail(altered)
+                forged.append(data)
+            kept.append(data)
         return tuple(kept)
 
-
-def altered(corrupt, envelope, data):
-    """Another content under the signature."""
-    at = HEADER_BYTES + 3
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-
-
-def stripped(corrupt, envelope, data):
-    return data[:-SIGNATURE_BYTES]
-
-
-def cut_short(corrupt, envelope, data):
-    return envelope.header()
-
-
-def signed_by_another(corrupt, envelope, data):
-    return ANOTHER.sign_mail(altered(corrupt, envelope, data[:-SIGNATURE_BYTES]))
-
-
-def replayed(corrupt, envelope, data):
-    """What was said in another session, as if in this one."""
-    for earlier in map(Envelope.decode, corrupt.seen):
-        if envelope.session_id != earlier.session_id and said(earlier) == said(envelope):
-            return replace(earlier, session_id=envelope.session_id).encode()
-    return None
-
-
-def readdressed(corrupt, envelope, data):
-    """What was said to another, as if to this one."""
-    for earlier in map(Envelope.decode, corrupt.seen):
-        elsewhere = replace(earlier, receiver=envelope.receiver)
-        if elsewhere != earlier and elsewhere.header() == envelope.header():
-            return elsewhere.encode()
-    return None
-
-
-def said(envelope):
-    return envelope.protocol, envelope.kind, envelope.sender, envelope.receiver
-
-
-FORGED = [altered, stripped, cut_short, signed_by_another, replayed, readdressed]
-
-
-def corrupt(house, forge, victim, *, instead):
-    """Have the house's gateway cheat."""
-    cheat = Corrupt(forge, victim, instead)
-    house.gateway.network.apply_faults = cheat.apply_faults
-    return cheat
+    house.gateway.network.apply_faults = apply_faults
+    return forged
 
 
 @pytest.fixture
@@ -104,36 +45,16 @@ def house(gateway):
     return House(gateway)
 
 
-@pytest.mark.parametrize(("forge", "victim"), fast_few(product(FORGED, HOLDERS), 7))
-async def test_forged_messages_are_noise(forge, victim, house):
-    """The genuine ones come after them, and count."""
-
-    cheat = corrupt(house, forge, victim, instead=False)
-    record = await house.generate("ed25519", "somebody-else")  # something to replay
-    for name in ("alice", "bob"):
-        record = await house.generate("ed25519", name)
-        await house.sign(record, name=name)
-        await house.sign(await house.recover("ed25519", name), name=name)
-    # What goes to the client passes last.
-    assert cheat.forged or (forge is readdressed and victim != CLIENT)
-
-
-FORGERIES = [
-    *fast_few(product(["ed25519"], FORGED[:4], HOLDERS), 5),
-    *fast_few(product(["secp256k1"], FORGED[:4], HOLDERS), 1),
-]
-
-
-@pytest.mark.parametrize(("curve", "forge", "victim"), FORGERIES)
-async def test_who_gets_forged_messages_alone_waits_and_blames_nobody(forge, victim, curve, house):
-    cheat = corrupt(house, forge, victim, instead=True)
+@pytest.mark.parametrize("victim", HOLDERS)
+async def test_who_gets_forged_messages_alone_waits_and_blames_nobody(victim, house):
+    forged = corrupt(house, victim)
     with pytest.raises(SessionStuck, match=r"ended in round \d \(\w+\) without a message"):
-        await house.generate(curve)
-    assert cheat.forged
+        await house.generate("ed25519")
+    assert forged
     await settled(house)
     assert not any(shares_of(house.gateway).values())
     del house.gateway.network.apply_faults
-    await house.sign(await house.generate(curve))
+    await house.sign(await house.generate("ed25519"))
 
 
 # ---------------------------------------------------------------------- MPC nodes of its own

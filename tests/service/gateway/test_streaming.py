@@ -20,7 +20,6 @@ from mpcsim.service.mpc_node.app import create_app
 from mpcsim.service.operations import GatewayOptions
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import AsgiTransport, ConnectionLost, HttpTransport
-from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
 from tests.helpers import gateway as service
 from tests.node.harness import running
@@ -397,14 +396,3 @@ def test_no_such_forwarding():
     for options in ({"making_limit": -1}, {"making_queue": 1.5}, {"making_wait_s": -0.1}):
         with pytest.raises(UsageError, match=next(iter(options))):
             GatewayOptions(**options)
-
-
-@pytest.mark.parametrize("given", [None, "store", "stream"])
-@pytest.mark.parametrize("of_network", ["store", "stream"])
-def test_what_the_gateway_was_told_comes_before_what_the_network_has(given, of_network):
-    network = Network.star().with_connection(forwarding=of_network)
-    with closing(service.open_with(network=network, forwarding=given)) as gateway:
-        assert gateway.gateway.can_stream("exchange") is ((given or of_network) == "stream")
-        assert not gateway.gateway.can_stream("sign")
-        gateway.network.change()
-        assert gateway.gateway.can_stream("exchange") is (given == "stream")

@@ -1,6 +1,10 @@
 """What an MPC node refuses about presignatures, whichever of both signs."""
 
+from __future__ import annotations
+
+from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +13,8 @@ from mpcsim.crypto.encoding import NO_CONTEXT
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.errors import Refused, node_unreachable
+from mpcsim.service.mpc_node import presignatures
+from mpcsim.service.mpc_node.presignatures import PresignatureShares, UsageTokens
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import SigningRequest, VaultUse
 from tests.helpers.gateway import REPLY_KEY, Failed, refusal
@@ -77,21 +83,6 @@ def opening(client, share, store, party=INSTITUTION, **about):
 
 
 USING = wire.HiddenPresignedRequest(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
-
-
-async def test_as_many_are_allowed_as_a_session_may_make(gateway, client, share, store, party):
-    link, user_id, most = gateway.links[party], await client.user_id(), wire.MAX_BATCH
-    for count in (most - 1, most, most + 1, 255):
-        body = opening(client, share, store, party, count=count)
-        allowance = wire.Half.from_bytes(asked(link, "open", user_id, body)).allowance
-        assert allowance is not None
-        for index in range(most + 1):
-            using = replace(USING, signer=5 - party, allowance=allowance, index=index)
-            body = opening(client, share, store, party, using=using)
-            if index < min(count, most):
-                asked(link, "open", user_id, body)
-            with pytest.raises(Refused, match="no such presignature"):  # or no more
-                asked(link, "open", user_id, body)
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)
@@ -191,17 +182,6 @@ async def test_a_part_that_was_used_elsewhere_in_the_process(gateway, client, sh
     assert await refusal(client.ask("presigned", body)) == (410, said)
 
 
-async def test_a_session_draws_from_its_nodes_generator(gateway, client, share, store):
-    node, vault = gateway.links[OPERATOR].node, client._vault(share, store, OPERATOR)
-    body = presigning(client, share, vault, 1)
-    held, said = node._shares.decoded(node.store.find(share.record.epoch.hex())), []
-    for _ in range(2):
-        rng = SeededRng("the same")
-        node._signing.context = replace(node._context, rng=rng)
-        said.append(node._signing.signer(held, body).start())
-    assert said[0] == said[1]
-
-
 async def test_a_session_whose_client_is_told_of_a_failure_is_over(gateway, client, share, store):
 
     async def failing(*_):
@@ -225,3 +205,81 @@ async def test_the_gateway_asks_nobody_about_a_suspended_key(gateway, client, sh
         assert response.status_code == 409
         assert "this key is suspended" in response.json()["error"]
     assert [entry.key_id for entry in entries] == [share.record.epoch] * 2
+
+
+# ---------------------------------------------------------------------- what is kept of them
+
+
+class Keeping:
+    """Parts or allowances: ``number`` names one of a key's."""
+
+    def __init__(self, parts):
+        self.kept = PresignatureShares() if parts else UsageTokens()
+        self.parts = parts
+        self.usage_tokens = {}
+
+    def put(self, key_id, *numbers):
+        for number in numbers:
+            if self.parts:
+                part = SimpleNamespace(id=bytes([number]))
+                self.kept.keep(key_id, [part])
+            else:
+                self.usage_tokens[key_id, number] = self.kept.issue(key_id, 1, SeededRng(number))
+
+    def take(self, key_id, number):
+        if self.parts:
+            self.kept.take(key_id, bytes([number]))
+        else:
+            self.kept.use(key_id, self.usage_tokens[key_id, number], 0)
+
+    def there(self, key_id, *numbers):
+        """Those that are there; afterwards they are not."""
+        found = []
+        for number in numbers:
+            with suppress(Refused):
+                self.take(key_id, number)
+                found.append(number)
+        return found
+
+
+@pytest.fixture(params=[True, False], ids=["parts", "allowances"])
+def keeping(request):
+    return Keeping(request.param)
+
+
+def test_each_is_used_once_and_of_its_own_key(keeping):
+    keeping.put("a", 1, 2)
+    keeping.usage_tokens["b", 1] = keeping.usage_tokens.get(("a", 1), b"")
+    assert keeping.there("b", 1) == []
+    assert keeping.there("a", 1, 1, 2, 2) == [1, 2]
+
+
+def test_an_allowance_is_for_each_number_below_its_count():
+    usage_tokens = UsageTokens()
+    allowance = usage_tokens.issue("a", 2, SeededRng(1))
+    for index in (0, 1):
+        usage_tokens.use("a", allowance, index)
+    for other in ((allowance, 2), (bytes(len(allowance)), 0)):
+        with pytest.raises(Refused):
+            usage_tokens.use("a", *other)
+
+
+def test_of_one_key_the_oldest_go(keeping, monkeypatch):
+    monkeypatch.setattr(presignatures, "MAX_OF_A_KEY", 3)
+    for count, left in ((2, [0, 1]), (3, [0, 1, 2]), (4, [1, 2, 3])):
+        keeping.put("other", 9)
+        keeping.put("a", *range(count))
+        assert keeping.there("a", *range(count)) == left
+        assert keeping.there("other", 9) == [9]
+
+
+def test_of_all_keys_that_one_goes_which_got_none_for_longest(keeping, monkeypatch):
+    monkeypatch.setattr(presignatures, "MAX_OF_ALL", 5)
+    for more, left in (([], [1, 2]), ([10], [1, 2]), ([10, 11], [])):
+        keeping.put("a", 0)
+        keeping.put("b", 1, 2)
+        keeping.put("a", 3)
+        keeping.put("c", *more)
+        assert keeping.there("b", 1, 2) == left
+        assert keeping.there("a", 0, 3) == [0, 3]
+        assert keeping.there("c", *more) == more

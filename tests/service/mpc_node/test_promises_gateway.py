@@ -143,18 +143,6 @@ def test_a_share_is_dropped_on_the_other_nodes_signature_alone(world):
     assert world.settled() == voting.epoch("new")
 
 
-def test_votes_and_aborts_are_of_the_right_user_and_curve(world):
-    voting.forged(world, "new")
-    for user, curve in [("another", voting.CURVE), (voting.USER, "secp256k1")]:
-        abort = Abort(user, curve, voting.epoch("new"))
-        for party in MPC_NODES:
-            drop = DropShare(abort, voting.IDENTITIES[OPERATOR + INSTITUTION - party].sign(abort))
-            for verb, body in [("abort", AbortEpoch(abort, None)), ("drop", drop)]:
-                with pytest.raises(Refused, match=r"another user or curve|neither node has such"):
-                    world.handle(party, verb, body)
-    assert world.settled() == voting.epoch("new")
-
-
 # ---------------------------------------------------------------------- a client that cheats
 
 COMMITTED = alter_kind(

@@ -13,7 +13,6 @@ from mpcsim.ids import INSTITUTION, OPERATOR, ROLES
 from mpcsim.service.errors import Refused
 from mpcsim.service.gateway.activation import attestations
 from mpcsim.service.mpc_node.metrics import probes
-from mpcsim.service.rpc import wire
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import Database, StoreFailed, StoreProblem
 from tests.helpers.gateway import Client, Failed, reopen, shares_of, started
@@ -171,60 +170,6 @@ def test_a_locked_file_at_the_start(tmp_path, name):
         with pytest.raises(UsageError, match=f"{name}.sqlite: another process keeps it locked$"):
             reopen(tmp_path)
     reopen(tmp_path).close()
-
-
-class FailingDisk:
-    """A connection whose first change fails while it is written: it is undone, or is in the file
-    for all that."""
-
-    def __init__(self, database, emptied):
-        self.connection, self.emptied = database._writer, emptied
-        self.commits = 0
-        database._writer = self
-
-    def __getattr__(self, name):
-        return getattr(self.connection, name)
-
-    def cursor(self):
-        return self
-
-    def execute(self, statement, *values):
-        self.commits += statement == "COMMIT"
-        if statement == "COMMIT" and self.commits == 1:
-            self.connection.execute("ROLLBACK" if self.emptied else "COMMIT")
-        elif self.emptied or "checkpoint" not in statement:
-            return self.connection.execute(statement, *values)
-        error = sqlite3.OperationalError("disk I/O error")
-        error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_IOERR, "SQLITE_IOERR"
-        raise error
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("emptied", [True, False], ids=["log emptied", "in doubt"])
-@pytest.mark.parametrize("restarted", [False, True])
-async def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, restarted):
-    """Both MPC nodes have voted: the key is in force, and the registry hears of it again."""
-
-    with started(tmp_path) as (gateway, client):
-        old = client.give_key("ed25519")
-        session_id, new = await client.begin_recover("ed25519")
-        registry = gateway.gateway.registry._database
-        whole = registry._writer
-        FailingDisk(registry, emptied)
-        response = await client.post("activate", wire.Activate(session_id, new.record.epoch))
-        registry._writer = whole
-        assert response.status_code == 503
-        assert response.json()["undecided"]
-        assert response.headers["X-Error-Code"] == "outcome-unknown"
-        for rows in shares_of(gateway).values():
-            assert len(rows) == 2
-        if not restarted:
-            await client.check_consistent("ed25519", old.public_key.encode())
-    with started(tmp_path) as (_, client):
-        if restarted:
-            await client.check_retired(old)
-            await client.check_works(new)
-        await client.check_consistent("ed25519", old.public_key.encode())
 
 
 async def generate(folder):

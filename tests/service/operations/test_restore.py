@@ -2,15 +2,13 @@
 suspended since is used again, what can be helped is helped, and everything else says why."""
 
 import asyncio
-import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.gateway.activation import attestations
 from mpcsim.service.operations.backups import back_up, restore
-from mpcsim.service.operations.data_folder import store_file
 from tests.helpers.gateway import Failed, Stuck, cheating, started
 from tests.service.gateway.test_cheating import bad_offer, malformed_frost
 
@@ -37,17 +35,6 @@ class Place:
         for part in parts or ("operator",):
             restore(self.data, part, self.folder / f"{part} {name}", self.now, **options)
 
-    def states(self):
-        """Of the shares in the MPC nodes' files."""
-        found = {}
-        for party in MPC_NODES:
-            with closing(sqlite3.connect(store_file(self.data, ROLES[party]))) as database:
-                rows = database.execute(
-                    "SELECT key_id, state, unmerged FROM shares ORDER BY recoveries"
-                ).fetchall()
-            found[party] = [(bytes.fromhex(key_id), *rest) for key_id, *rest in rows]
-        return found
-
 
 @pytest.fixture
 def place(tmp_path):
@@ -69,28 +56,6 @@ def away(gateway, party):
 
 def epoch(share):
     return share.record.epoch
-
-
-# ---------------------------------------------------------------------- one MPC node
-
-
-async def test_a_first_key_that_was_cut_off_is_not_dropped_for_one_that_has_forgotten(place):
-    with place.started():
-        pass
-    place.save("old")
-    with place.started() as (gateway, client):  # both have voted, and nobody has heard of it
-        _, share = await client.begin_generate("ed25519")
-        for party in MPC_NODES:
-            gateway.links[party].node._voting.vote(epoch(share).hex())
-    place.save("new")
-    place.restore("old")
-    with place.started() as (_, client):
-        with pytest.raises(Failed, match="may have signed the contrary about these shares before"):
-            await client.generate("ed25519")
-        assert place.states()[INSTITUTION] == [(epoch(share), "voted", 0)]
-    place.restore("new")
-    with place.started() as (_, client):
-        await client.check_works(share)
 
 
 # ---------------------------------------------------------------------- both

@@ -6,7 +6,6 @@ import logging
 import shutil
 import sqlite3
 from contextlib import closing
-from datetime import datetime
 from itertools import product
 
 import pytest
@@ -139,22 +138,6 @@ def put_right(copies, folder, roles):
 
 
 # ---------------------------------------------------------------------- the registry follows
-
-
-def test_a_registry_that_is_older_follows_the_mpc_nodes(tmp_path, past, caplog):
-    past.put(tmp_path / "data", links=False, **{**NEW, "gateway": "old"})
-    start(tmp_path / "data", past)
-    assert told(caplog, logging.WARNING) == [
-        f"gateway.sqlite: older than the MPC nodes' stores, which have newer records of {TWO}; "
-        "it follows them"
-    ]
-    with closing(Registry(store_file(tmp_path / "data", "gateway"))) as registry:
-        for name, recoveries in [("alice", 1), ("bob", 0), ("carol", 0)]:
-            (key,) = registry.keys(registry.user_by_name(name).user_id)
-            share = past.shares[name]
-            assert (key.key_id, key.recoveries) == (share.record.epoch.hex(), recoveries)
-            assert key.public_key == share.public_key.encode()
-            assert datetime.fromisoformat(key.created_at)
 
 
 # ---------------------------------------------------------------------- meanwhile

@@ -6,35 +6,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-import httpx
 from starlette.applications import Starlette
 
-from mpcsim.service.web.api_page import DOCUMENT_PATH, PAGE_PATH, page_routes
-
-
-async def test_the_document_is_built_and_encoded_once():
-    """For those who ask at once, too; afterwards an answer copies no more than its bytes."""
-
-    class Document(dict):
-        built = encoded = 0
-
-        def __init__(self):
-            super().__init__(openapi="3.1.0")
-            Document.built += 1
-
-        def items(self):
-            Document.encoded += 1
-            return super().items()
-
-    app = Starlette(routes=page_routes("any", Document))
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
-        first = await asyncio.gather(*[http.get(DOCUMENT_PATH) for _ in range(5)])
-        answers = [*first, await http.get(DOCUMENT_PATH)]
-    assert [answer.json() for answer in answers] == [{"openapi": "3.1.0"}] * 6
-    assert {answer.headers["content-type"] for answer in answers} == {"application/json"}
-    assert Document.built == 1
-    assert Document.encoded <= 1
+from mpcsim.service.web.api_page import PAGE_PATH, page_routes
 
 
 async def test_a_part_of_the_page_that_is_not_read_holds_neither_files_nor_the_loop():

@@ -244,3 +244,11 @@ def test_a_removed_folder_is_made_again_and_one_that_is_none_is_said_once(tmp_pa
     file.put('{"b":1}')
     file.flush()
     assert written(folder / "node.jsonl") == [{"b": 1}]
+
+
+def test_of_its_start_a_supervised_process_says_nothing_on_the_console(monkeypatch):
+    started, other = ({logs.OF_START: True}, {})
+    for supervised, shown in (("", [True, True]), ("1", [False, True])):
+        monkeypatch.setenv(logs.SUPERVISED, supervised)
+        records = map(logging.makeLogRecord, (started, other))
+        assert list(map(logs.is_for_console, records)) == shown

@@ -5,14 +5,11 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import statements, suspension_notices
 from mpcsim.service.rpc.wire import AbortedSession
 
-KEY_25519 = keys("ed25519")[1].public_key.encode()
 IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}
 PUBLIC = {party: identity.public for party, identity in IDENTITIES.items()}
 HEAD = statements.LogHead(3, bytes(32))
@@ -58,24 +55,6 @@ def test_what_a_record_says_of_a_chain_code_is_signed():
     for other in (RECORD, replace(keyed, chain_code=bytes(32))):
         with pytest.raises(statements.RecordError, match="the operator has not signed this record"):
             replace(signed(keyed), record=other).check(PUBLIC)
-
-
-def test_children_are_those_of_the_key_in_the_record():
-    public = keys("secp256k1")[1].record
-    record = statements.KeyRecord(
-        "alice",
-        "secp256k1",
-        public.public_key.encode(),
-        public.epoch,
-        None,
-        0,
-        statements.shares_hash(public.to_bytes()),
-        PUBLIC,
-        chain_code=public.chain_code,
-    )
-    assert record.extended_key() == public.extended_key()
-    with pytest.raises(UsageError, match="ed25519 keys have no chain code"):
-        replace(record, curve_name="ed25519", public_key=KEY_25519).extended_key()
 
 
 def test_a_record_with_both_votes_is_proof():

@@ -283,18 +283,6 @@ def test_a_token_holds_up_to_its_last_second():
         refused(TOKEN, clock=Clock(NOW + late), code=757)
 
 
-def test_not_before():
-    token = signed({**PAYLOAD, "nbf": NOW + 5})
-    clock = Clock(NOW)
-    checking = verifier(clock=clock)
-    for now in (NOW, NOW + 4.9):
-        clock.now = now
-        with pytest.raises(tokens.TokenError, match="not valid yet"):
-            checking.verify(token)
-    clock.now = NOW + 5
-    assert checking.verify(token).user_id == "u1"
-
-
 def test_a_remembered_token_still_expires_and_still_begins():
     clock = Clock(NOW)
     checking = verifier(clock=clock)

@@ -15,7 +15,6 @@ from mpcsim.service.smart_account.client.client import (
     SmartAccountClient,
 )
 from mpcsim.service.smart_account.endpoints import Endpoint
-from mpcsim.service.smart_account.operation.fields import FIELDS, SIGNED
 
 RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
@@ -33,6 +32,7 @@ def done(flow):
     ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("sponsored", [False, True])
 @pytest.mark.parametrize("separately", [False, True])
 def test_the_six_steps(embedded, owner, sponsored, separately):
@@ -49,20 +49,6 @@ def test_the_six_steps(embedded, owner, sponsored, separately):
         (6, Endpoint.RECEIPT),
     ]
     assert embedded.client.step(flow, owner.sign) is None
-
-
-@pytest.mark.parametrize("sponsored", [False, True])
-@pytest.mark.parametrize("separately", [False, True])
-def test_every_fields_provenance_is_in_the_table(embedded, owner, sponsored, separately):
-    flow = embedded.until_send(owner, to=RECIPIENT, sponsored=sponsored, separately=separately)
-    assert set(flow.provenance) == set(SIGNED)
-    for name, endpoint in flow.provenance.items():
-        if name == "paymaster_and_data" and not sponsored:
-            # Nobody supplies it: the digest query sets it to 0x.
-            assert endpoint is Endpoint.DIGEST
-            assert flow.fields[name] == b""
-        else:
-            assert endpoint in FIELDS[name].suppliers
 
 
 def test_signing_is_done_once_and_with_65_bytes(embedded, owner):

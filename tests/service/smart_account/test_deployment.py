@@ -1,7 +1,6 @@
 """The contracts are the canonical ones, where they are everywhere."""
 
 import pytest
-from eth_utils.address import to_canonical_address, to_checksum_address
 
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import UsageError
@@ -11,30 +10,10 @@ from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
 from mpcsim.service.smart_account.chain.transactions import TransactionSender
 from mpcsim.service.smart_account.errors import Refused
 
-# CREATE by the EntryPoint, whose first creation it is: as on every public chain.
-SENDER_CREATOR = to_checksum_address("0x7fc98430eAEdbb6070B35B39D798725049088348")
-
 
 def test_the_entry_point_is_the_canonical_one(on):
     assert on.service.deployment.entry_point == "0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789"
     assert on.service.deployment.factory == "0x9406Cc6185a346906296840746125a0E44976454"
-
-
-def test_its_runtime_code_is_the_published_one_with_its_sender_creator(on):
-    """The one immutable value, three times in the code, is the SenderCreator's address."""
-    published = contracts.entry_point().runtime_code
-    code = on.chain.code(on.service.deployment.entry_point)
-    assert len(code) == len(published)
-    address = to_canonical_address(SENDER_CREATOR)
-    filled, at = bytearray(published), -1
-    places = 0
-    while (at := code.find(address, at + 1)) >= 0:
-        assert published[at : at + 20] == bytes(20)
-        filled[at : at + 20] = address
-        places += 1
-    assert places == 3
-    assert code == bytes(filled)
-    assert on.chain.code(SENDER_CREATOR)
 
 
 def test_the_paymaster_belongs_to_its_signer_and_has_its_deposit(embedded):

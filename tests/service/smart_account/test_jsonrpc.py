@@ -190,32 +190,6 @@ def send(on, flow, owner):
         on.client.step(flow, owner.sign)
 
 
-def test_a_call_that_fails_in_its_block_is_failed_with_the_reason(over_rpc, owner, request):
-    """The tokens go by another transaction of the same block, between check and execution."""
-    on, account, friend = over_rpc, over_rpc.account(owner), over_rpc.stranger()
-    on.fund(account)
-    on.mint(account, 10)
-    transfer = contracts.token().abi.call("transfer", friend, 10)
-    assert on.run(owner, to=friend, value=1).receipt["status"] == "included"
-    on = request.getfixturevalue("by_hand")
-    flow = on.client.begin(owner.address, to=on.token, data=transfer)
-    send(on, flow, owner)
-    on.chain.request("anvil_impersonateAccount", account)
-    rich = {"maxFeePerGas": hex(10**12), "maxPriorityFeePerGas": hex(10**11), "gas": hex(10**5)}
-    theft = {"from": account, "to": on.token, "data": "0x" + transfer.hex(), **rich}
-    on.chain.request("eth_sendTransaction", theft)
-    on.chain.request("evm_mine")
-
-    receipt = on.client.run(flow, owner.sign)
-
-    assert receipt["status"] == "failed"
-    assert receipt["success"] is False
-    assert receipt["reason"] == "ERC20: transfer amount exceeds balance"
-    assert receipt["receipt"]["status"] == "0x1"
-    assert on.nonce(account) == 2
-    assert int(receipt["actual_gas_cost"], 16) > 0
-
-
 @pytest.mark.parametrize("same", [True, False])
 def test_a_bundle_that_comes_too_late(over_rpc, owner, request, same):
     """Another bundler is faster: with the same operation, or with another one of that nonce."""

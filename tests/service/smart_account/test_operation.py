@@ -1,4 +1,4 @@
-"""The digest, against the EntryPoint itself, eth-account and ox; and its words."""
+"""The fields of a user operation; its digest, against the EntryPoint itself, eth-account and ox."""
 
 import pytest
 from eth_abi import encode
@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.client import anatomy
 from mpcsim.service.smart_account.client.anatomy import Kind
+from mpcsim.service.smart_account.errors import BadRequest
+from mpcsim.service.smart_account.operation import fields
 from mpcsim.service.smart_account.operation import operation as userop
 from mpcsim.service.smart_account.operation.fields import FIELDS, SIGNED
+from mpcsim.service.smart_account.operation.operation import UserOperation
 
 KEY = Account.from_key(b"\x11" * 32)
 
@@ -94,3 +97,128 @@ def test_the_bound_words_hash_to_the_digest(flow):
     assert [word.name for word in words] == ["inner hash", "EntryPoint", "chain id"]
     assert keccak(b"".join(word.data for word in words)) == flow.digest
     assert words[2].made == "number 31,337"
+
+
+# ---------------------------------------------------------------------- fields
+
+
+# EIP-55's own example.
+ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+@given(st.integers(0, fields.UINT256_MAX))
+def test_numbers_come_in_three_forms_and_go_out_in_hex(number):
+    forms = (number, str(number), hex(number), f"0x{number:064X}")
+    assert {fields.parse_number("nonce", form) for form in forms} == {number}
+    assert fields.parse_number("nonce", fields.to_wire(number)) == number
+    assert fields.to_wire(number) == hex(number)
+
+
+@given(st.binary(max_size=200))
+def test_bytes_round_trip(data):
+    assert fields.parse_bytes("call_data", fields.to_wire(data)) == data
+    assert fields.parse_bytes("call_data", "0x" + data.hex().upper()) == data
+
+
+NO_NUMBERS = [
+    *(None, True, 1.0, [], {}, b"1", "", "x", "-1", "+1", " 1", "1 ", "1_000", "1e3", "0x"),
+    *("0b1", "0o7", "0xg", "0x-1", "\u0661", -1, 1 << 256, str(1 << 256), hex(1 << 256)),
+    *("9" * 79, "9" * 10_000, "0x" + "0" * 65, float("nan")),
+]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
+def test_bad_numbers(value):
+    with pytest.raises(BadRequest, match=r"^nonce: "):
+        fields.parse_number("nonce", value)
+
+
+@pytest.mark.parametrize("name", fields.GAS)
+def test_gas_values_end_where_the_entry_points_do(name):
+    assert fields.FIELDS[name].parse(name, (1 << 120) - 1) == (1 << 120) - 1
+    with pytest.raises(BadRequest, match=rf"^{name}: outside 0..2\^120-1"):
+        fields.FIELDS[name].parse(name, 1 << 120)
+
+
+def test_both_spellings_are_read_and_no_field_twice():
+    read = fields.parse_fields({"callGasLimit": "5", "nonce": 1}, ("nonce", "call_gas_limit"))
+    assert read == {"nonce": 1, "call_gas_limit": 5}
+    with pytest.raises(BadRequest, match="call_data: there in both"):
+        fields.parse_fields({"callData": "0x", "call_data": "0x"}, ("call_data",))
+    for signature in ("0x1b", "1b"):  # the REST node's has no 0x
+        assert fields.FIELDS["signature"].parse("signature", signature) == b"\x1b"
+
+
+NO_ADDRESSES = [
+    *(None, 1, "", "0x", "0x12", ADDRESS[2:], ADDRESS[:-1], ADDRESS + "00", ADDRESS + "0"),
+    *("0x" + "g" * 40, ADDRESS.replace("aA", "Aa"), ADDRESS.replace("0x", "0X"), b"\0" * 20),
+    *(ADDRESS + "\n", " " + ADDRESS, [ADDRESS]),
+]
+
+
+@pytest.mark.parametrize("value", NO_ADDRESSES)
+def test_bad_addresses(value):
+    with pytest.raises(BadRequest, match=r"^sender: not an address"):
+        fields.parse_address("sender", value)
+
+
+@pytest.mark.parametrize("value", [ADDRESS, ADDRESS.lower(), "0x" + ADDRESS[2:].upper()])
+def test_addresses_come_out_with_their_checksum(value):
+    assert fields.parse_address("sender", value) == ADDRESS
+
+
+NO_BYTES = [
+    *((value, "not 0x hex") for value in (None, 5, "", "12", "0xzz", "0x12 4", "0x1\n")),
+    ("0x123", "an odd number of hex digits"),
+    ("0x" + "00" * (fields.MAX_BYTES + 1), f"longer than {fields.MAX_BYTES} bytes"),
+]
+
+
+@pytest.mark.parametrize(("value", "says"), NO_BYTES)
+def test_bad_bytes(value, says):
+    with pytest.raises(BadRequest, match=rf"^call_data: {says}$"):
+        fields.parse_bytes("call_data", value)
+
+
+BODY = {
+    "sender": ADDRESS,
+    "nonce": 0,
+    "init_code": "0x",
+    "call_data": "0x12",
+    **dict.fromkeys(fields.GAS, 1),
+    "paymaster_and_data": "0x",
+}
+
+
+@pytest.mark.parametrize("name", fields.SIGNED)
+def test_each_missing_field_is_named(name):
+    body = {key: value for key, value in BODY.items() if key != name}
+    if fields.FIELDS[name].default is not None:
+        assert getattr(UserOperation.from_request(body, signed=False), name) == b""
+        return
+    with pytest.raises(BadRequest, match=rf"^{name}: missing$"):
+        UserOperation.from_request(body, signed=False)
+
+
+@pytest.mark.parametrize("name", fields.SIGNED)
+def test_each_malformed_field_is_named(name):
+    for value in (None, "oops", [], {}, 1.5, True):
+        with pytest.raises(BadRequest, match=rf"^{name}: "):
+            UserOperation.from_request({**BODY, name: value}, signed=False)
+
+
+@pytest.mark.parametrize("name", ["init_code", "paymaster_and_data"])
+def test_a_contract_and_its_data_are_an_address_at_least(name):
+    for length in (1, 19):
+        with pytest.raises(BadRequest, match=rf"^{name}: neither 0x nor an address"):
+            fields.FIELDS[name].parse(name, "0x" + "11" * length)
+    assert [len(fields.FIELDS[name].parse(name, "0x" + "11" * n)) for n in (0, 20)] == [0, 20]
+
+
+def test_unknown_fields_are_named():
+    with pytest.raises(BadRequest, match=r"^gas: unknown field$"):
+        UserOperation.from_request({**BODY, "gas": 1}, signed=False)
+    with pytest.raises(BadRequest, match=r"^signature: unknown field$"):
+        UserOperation.from_request({**BODY, "signature": "0x"}, signed=False)
+    with pytest.raises(BadRequest, match=r"^signature: missing$"):
+        UserOperation.from_request(BODY, signed=True)

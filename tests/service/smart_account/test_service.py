@@ -13,13 +13,11 @@ from mpcsim.crypto.rng import SeededRng
 from mpcsim.service.smart_account import errors, setup
 from mpcsim.service.smart_account.chain import contracts, transactions
 from mpcsim.service.smart_account.chain.chain import Fees
-from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
 from mpcsim.service.smart_account.client import client as clients
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.operation import gas
 from mpcsim.service.smart_account.operation.fields import FIELDS, GAS, SIGNED, supplied_by
-from mpcsim.service.smart_account.operation.operation import UserOperation, personal_hash
-from mpcsim.service.smart_account.service import SmartAccountService
+from mpcsim.service.smart_account.operation.operation import UserOperation
 
 ETHER = 10**18
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -220,7 +218,8 @@ def gas_refusals(on, owner, new_owner):
                 yield {**body, name: value}, errors.BadRequest, f"{name}: {says}"
 
 
-@pytest.mark.parametrize("endpoint", [Endpoint.GAS, Endpoint.SPONSOR])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("endpoint", [Endpoint.SPONSOR, Endpoint.GAS])
 def test_what_the_gas_step_refuses(on, owner, new_owner, endpoint):
     """Where it names a bound, it takes a value that stands there."""
     before = on.state(on.account(owner))
@@ -242,13 +241,6 @@ def test_paymaster_data_is_for_the_sponsor_to_make(embedded, owner):
     nobody = {**body, "paymaster_and_data": SOMEBODY}
     with pytest.raises(errors.Refused, match="AA30 paymaster not deployed"):
         ask(embedded, Endpoint.GAS, **nobody)
-
-
-def test_a_deployed_account_takes_no_init_code(on, owner):
-    body = drafted(on, owner)
-    on.run(owner, to=on.stranger(), sponsored=True)
-    with pytest.raises(errors.Refused, match="AA10 sender already constructed"):
-        ask(on, Endpoint.GAS, **{**body, "nonce": 1})
 
 
 def test_an_account_that_cannot_pay_is_refused(on, owner):
@@ -274,22 +266,6 @@ def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
     ):
         on.client.run(flow, owner.sign)
     assert on.state(account) == before
-
-
-MALFORMED_SIGNATURES = [
-    (b"", "AA23 reverted: ECDSA: invalid signature length"),
-    (b"\x11" * 64, "AA23 reverted: ECDSA: invalid signature length"),
-    (b"\xff" * 65, "AA23 reverted: ECDSA: invalid signature 's' value"),
-    (bytes(65), "AA23 reverted: ECDSA: invalid signature"),
-]
-
-
-@pytest.mark.parametrize(("signature", "says"), MALFORMED_SIGNATURES)
-def test_malformed_signatures_are_refused_by_the_account(embedded, owner, signature, says):
-    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
-    body = {**flow._body(), "signature": "0x" + signature.hex()}
-    with pytest.raises(errors.Refused, match=says):
-        ask(embedded, Endpoint.SEND, **body)
 
 
 def test_sending_twice_is_refused(on, owner):
@@ -325,32 +301,6 @@ def sponsored_by(service, owner):
     while "signature" not in flow.fields:
         client.step(flow, owner.sign)
     return flow._body()
-
-
-def test_a_paymaster_without_deposit_is_refused(owner):
-    bundler, sponsor = (setup.account(SeededRng(name).bytes(32)) for name in ("b", "s"))
-    chain = EmbeddedChain({bundler.address: 10**24})
-    service = SmartAccountService(chain, bundler, sponsor, deposit=10**8)
-    body = sponsored_by(service, owner)
-    with pytest.raises(errors.Refused, match="AA31 paymaster deposit too low"):
-        service.answer(Endpoint.SEND, body)
-
-
-def test_another_signers_sponsorship_is_refused_by_the_paymaster(embedded, owner):
-    """Data of the right form, signed by somebody else."""
-    body = drafted(embedded, owner)
-    data = ask(embedded, Endpoint.SPONSOR, **body)["paymasterAndData"]
-    false = data[:-130] + setup.account(b"\7" * 32).unsafe_sign_hash(b"\1" * 32).signature.hex()
-    priced = ask(embedded, Endpoint.GAS, **body, paymaster_and_data=false)
-    full = {**body, **{name: priced[FIELDS[name].camel] for name in gas_names()}}
-    full["paymaster_and_data"] = false
-    operation = UserOperation.from_request(full, signed=False)
-    ask(embedded, Endpoint.DIGEST, **full)
-    entry_point = embedded.service.deployment.entry_point
-    digest = operation.hash(entry_point, embedded.chain.chain_id)
-    signature = owner.sign(personal_hash(digest))
-    with pytest.raises(errors.Refused, match="AA34 signature error"):
-        ask(embedded, Endpoint.SEND, **full, signature="0x" + signature.hex())
 
 
 def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monkeypatch):

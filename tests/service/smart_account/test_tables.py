@@ -99,24 +99,6 @@ def test_the_digest_byte_by_byte(embedded, owner):
     assert "".join(cells) == shown + flow.signed_message.hex() + flow.message_hash.hex()
 
 
-def test_the_gas(embedded, owner):
-    embedded.fund(embedded.account(owner))
-    flows = {
-        "first": embedded.run(owner, to=RECIPIENT, sponsored=True),
-        "second": embedded.run(owner, to=RECIPIENT, value=1),
-    }
-    figure = figures.gas_chart(flows)
-    said = checked(figure)
-    assert "Gas of user operations: limits (upper bar) and charge (lower bar)" in said
-    assert "gas (thousands)" in said
-    widths = [bar.get_width() for bar in figure.axes[0].patches]
-    for flow, payer in zip(flows.values(), ("paymaster", "account"), strict=True):
-        used = int(flow.receipt["actual_gas_used"], 16)
-        (line,) = [text for text in said if text.startswith(f"charged {used:,}: ")]
-        assert line.endswith(f"mETH, by the {payer}")
-        assert used - flow.operation.pre_verification_gas in widths
-
-
 def test_nothing_is_drawn_or_listed_before_it_is_known(embedded, owner):
     flow = embedded.client.begin(owner.address, to=RECIPIENT)
     for show, why in [

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Final
 
-from mpcsim.crypto.encoding import Message, WireContext
+from mpcsim.crypto.encoding import Message, WireContext, wire
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.errors import UsageError
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
@@ -92,6 +92,7 @@ class RecordedTimes:
         return self.rounds.get((self._now[0], work.number), 0.0)
 
 
+@wire
 class _EmptySetup(Message):
     """Set-up of a replayed party."""
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from mpcsim.crypto.encoding import Message
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.errors import InvalidEncoding, UsageError, check_type
 from mpcsim.ids import PartyId
 from mpcsim.lab.explorer.model.fields import WHOLE, alter
 from mpcsim.lab.explorer.model.retime import RecordedTimes, Retiming, observed_network
@@ -100,6 +100,7 @@ class LiveSession:
         Raises:
             UsageError: unknown operation.
         """
+        check_type("simulation", simulation, Simulation)
         if operation not in OPERATIONS:
             raise UsageError(f"unknown operation {operation!r} (known: {', '.join(OPERATIONS)})")
         self._operation = operation

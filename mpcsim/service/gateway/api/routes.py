@@ -141,8 +141,9 @@ class BackendOperation(Operation):
         if not known.match(*_parse_basic_auth(request)):
             raise UnknownCredentials
         # CORS: a web page may send other types to another site without a preflight request.
-        if self.media_type == JSON and media_type(request) != JSON:
-            raise HTTPException(UNSUPPORTED_MEDIA_TYPE, f"the body is not {JSON}")
+        given = media_type(request)
+        if given != self.media_type and JSON in (given, self.media_type):
+            raise HTTPException(UNSUPPORTED_MEDIA_TYPE, f"the body is not {self.media_type}")
         body = self._parse(await read_body(request, MAX_BODY_BYTES))
         return self.to_response(await self.handler(body, services))
 

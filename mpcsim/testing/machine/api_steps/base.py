@@ -280,7 +280,3 @@ def share_name(key: Key, share: IssuedShare) -> str:
     if len(key.shares) == 2:
         return f"the old {key.curve} share"
     return f"the retired {key.curve} share number {1 + key.shares.index(share)}"
-
-
-def article(curve: str) -> str:
-    return f"an {curve}" if curve.startswith("e") else f"a {curve}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from mpcsim.errors import with_article
 from mpcsim.testing.api_sequence import Call, is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer, Request
-from mpcsim.testing.machine.api_steps.base import HASH, PASSWORD, Skipped, article, share_name, step
+from mpcsim.testing.machine.api_steps.base import HASH, PASSWORD, Skipped, share_name, step
 from mpcsim.testing.machine.api_steps.keys import KeySteps
 from mpcsim.testing.machine.api_steps.registered import listed
 from mpcsim.testing.machine.api_steps.signing import SigningSteps
@@ -64,7 +65,7 @@ class ConcurrentSteps(KeySteps, SigningSteps):
         if self.has_key(user, curve):
             raise Skipped
         who = self._user(user)
-        self._describe_step(f"{user} sent 2 requests at once to generate {article(curve)} key")
+        self._describe_step(f"{user} sent 2 requests at once to generate {with_article(curve)} key")
         at = {"user": user, "curve": curve, "password": password}
         self._set_parts(*[Call("generate", at)] * 2)
         self._add_secret(password, f"{user}'s password")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mpcsim.errors import with_article
 from mpcsim.testing.api_sequence import is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer
-from mpcsim.testing.machine.api_steps.base import PASSWORD, BaseRun, article, step
+from mpcsim.testing.machine.api_steps.base import PASSWORD, BaseRun, step
 from mpcsim.testing.model import IssuedShare, Key, User
 
 __tracebackhide__ = is_broken_invariant
@@ -23,7 +24,7 @@ class KeySteps(BaseRun):
         who = self._user(user)
         exists = curve in who.keys
         self._describe_step(
-            f"{user} generated {article(curve)} key" + (" once more" if exists else "")
+            f"{user} generated {with_article(curve)} key" + (" once more" if exists else "")
         )
         self._add_secret(password, f"{user}'s password")
         answer = self._post(who, "generate", {"curve": curve, "password": password})
