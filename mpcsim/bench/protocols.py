@@ -196,13 +196,13 @@ def calls(operation: Callable[[], object]) -> int:
     return count - 1  # of sys.setprofile itself
 
 
-def call_figures(seed: str = "calls") -> dict[str, float]:
+def call_figures() -> dict[str, float]:
     """Return the calls of one signature, all parties together, from set-up to last result.
 
     It is the second one with these shares, so that nothing is counted that is done once; and
     seeded, since numbers that are close to a multiple of the order take a few calls more.
     """
-    rng = SeededRng(seed)
+    rng = SeededRng("calls")
     secp, ed = keys("secp256k1", rng=rng), keys("ed25519", rng=rng)
     made: dict[PartyId, Presignature] = _presignature(secp, (1, 2), rng)
     signatures: dict[str, Callable[[], Parties]] = {
