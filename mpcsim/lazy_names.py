@@ -24,7 +24,7 @@ def lazy_names(
         extra: as for ``needs_extra``, and so is ``subject``.
     """
     module = sys.modules[package]
-    homes = dict(_homes(Path(module.__file__ or "").read_text(encoding="utf-8")))
+    homes = dict(names_and_homes(Path(module.__file__ or "").read_text(encoding="utf-8")))
 
     def load(name: str) -> Any:
         if name not in homes:
@@ -40,8 +40,8 @@ def lazy_names(
     return load, lambda: sorted(module.__all__)
 
 
-def _homes(source: str) -> Iterator[tuple[str, str]]:
-    """Yield each name that is imported for type checkers, and its module."""
+def names_and_homes(source: str) -> Iterator[tuple[str, str]]:
+    """Yield each name that a package imports for type checkers, and its module."""
     for block in ast.parse(source).body:
         if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
             for each in block.body:

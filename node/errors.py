@@ -188,8 +188,8 @@ class Unreachable(ApiError):
 class UpstreamTimeout(ApiError):
     """504: the gateway did not answer in time."""
 
-    def __init__(self, message: str = "The gateway did not answer in time") -> None:
-        super().__init__(504, message)
+    def __init__(self) -> None:
+        super().__init__(504, "The gateway did not answer in time")
 
 
 class OutcomeUnknown(ApiError):

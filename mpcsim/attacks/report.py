@@ -112,16 +112,6 @@ def footer(matrix: Matrix) -> str:
     return "\n".join([*lines, matrix.summary()])
 
 
-def as_text(matrix: Matrix) -> str:
-    """Return the whole report."""
-    parts = []
-    for cell in matrix.cells:
-        if cell.check_on:
-            parts.append(f"\n{heading(cell.attack)}")
-        parts.append(line(cell))
-    return "\n".join([*parts, "", footer(matrix)]).lstrip()
-
-
 # ---------------------------------------------------------------------- JSON, Markdown
 
 

@@ -92,15 +92,12 @@ class Comparison:
 
 
 def compare_with_twin(
-    repeats: int = REPEATS,
-    seconds: float = SECONDS,
-    report: Callable[[str], None] = lambda what: None,
+    repeats: int = REPEATS, seconds: float = SECONDS
 ) -> tuple[list[Comparison], Costs]:
     """Measure the service, and compare it with the twin.
 
     Args:
         seconds: duration of each load in each repeat.
-        report: called with each step.
     """
     closed: list[Measurement] = []
     opened: dict[float, list[Measurement]] = {load: [] for load in LOADS}
@@ -108,18 +105,13 @@ def compare_with_twin(
     with Calibration([SIGN]) as calibration:
         service = calibration.service
         for repeat in range(repeats):
-            report(f"repeat {repeat + 1} of {repeats}: costs")
             calibration.measure_round()
-            report(f"repeat {repeat + 1}: {IN_FLIGHT} at a time")
             closed.append(_run_closed(service, seconds))
             rates = rates or {load: load * closed[0].per_s for load in LOADS}
             for load, per_s in rates.items():
-                report(f"repeat {repeat + 1}: {per_s:.3g} a second")
                 calls = round(per_s * seconds)
                 opened[load].append(service.open(SIGN, per_s, calls, seed=repeat))
-        report("fitting")
         costs = calibration.costs()
-    report("the twin")
     return _compare(costs, closed, opened, rates), costs
 
 

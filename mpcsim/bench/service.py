@@ -57,15 +57,11 @@ TARGETS: Final[dict[str, tuple[float, bool]]] = {
 """Figures this project promises on two cores: the bound, and whether it is an upper one."""
 
 
-def service_figures(
-    requests: int = REQUESTS, *, keys: int = KEYS, runs: int = SEQUENTIAL
-) -> dict[str, float]:
+def service_figures(requests: int = REQUESTS) -> dict[str, float]:
     """Start the system, measure, stop it.
 
     Args:
         requests: signing requests on each curve in the sustained part.
-        keys: how many keys are in flight in it.
-        runs: requests behind each median of calls one after the other.
 
     Returns:
         Milliseconds, requests a second, megabytes and errors, by name.
@@ -74,10 +70,15 @@ def service_figures(
         UsageError: the system does not start, or a first request fails.
     """
     with tempfile.TemporaryDirectory() as folder:
-        figures = _measure_system(folder, backend(folder), keys, runs, requests)
+        figures = _measure_system(folder, backend(folder), KEYS, SEQUENTIAL, requests)
     with tempfile.TemporaryDirectory() as folder:
         alone = _measure_system(
-            folder, [gateway_program(free_port(), folder)], keys, runs, requests, signing_only=True
+            folder,
+            [gateway_program(free_port(), folder)],
+            KEYS,
+            SEQUENTIAL,
+            requests,
+            signing_only=True,
         )
     for curve in CURVES:
         for name, of in (("p50_ms", "p50_ms"), ("cpu_ms", "backend_cpu_ms")):

@@ -30,7 +30,6 @@ from mpcsim.errors import UsageError, check_type
 Path = tuple[int, ...]
 """Path from a key to a descendant: child numbers, one a step. Empty: the key itself."""
 
-CHAIN_CODE_BYTES: Final = 32
 FINGERPRINT_BYTES: Final = 4
 HARDENED: Final = 1 << 31
 """First number of a hardened child."""

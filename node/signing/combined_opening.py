@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from mpcsim.crypto.bip32 import Path
@@ -178,25 +178,17 @@ class StartedSession:
             return await self.client.join(self.reply.messages, last_word=False)
 
 
+@dataclass(eq=False, repr=False)
 class SessionStarter:
     """Begins sessions by such a request."""
 
-    def __init__(
-        self,
-        gateway: GatewayClient,
-        vaults: Vaults,
-        sessions: Sessions,
-        *,
-        suspensions: Suspensions,
-        workers: Workers,
-        rng: Rng,
-    ) -> None:
-        self._gateway = gateway
-        self._vaults = vaults
-        self._sessions = sessions
-        self._suspensions = suspensions
-        self._workers = workers
-        self._rng = rng
+    gateway: GatewayClient
+    vaults: Vaults
+    sessions: Sessions
+    _: KW_ONLY
+    suspensions: Suspensions
+    workers: Workers
+    rng: Rng
 
     async def begin(self, caller: Caller, asked: SessionRequest, timing: Timing) -> StartedSession:
         """Send the first request: the vault is opened and the first message answered.
@@ -211,50 +203,48 @@ class SessionStarter:
         sealed, signer = asked.sealed, asked.signer
         user_id, answered = caller.claims.user_id, False
         key: SessionKey | None = None
-        self._suspensions.check(bytes.fromhex(sealed.key_id))
+        self.suspensions.check(bytes.fromhex(sealed.key_id))
 
         async def ask(nodes: Nodes) -> tuple[SessionOpening, SignReply]:
             nonlocal key
             check_identities(sealed.secret_store, identities(nodes))
-            key = self._sessions.fresh_key()
+            key = self.sessions.fresh_key()
             beginning = SessionOpening(
                 asked,
                 user_id=user_id,
                 boots=boots(nodes),
                 key=key,
-                rng=self._rng,
+                rng=self.rng,
             )
             reply, _ = await asyncio.gather(
-                self._gateway.sign(caller.token, beginning.request),
+                self.gateway.sign(caller.token, beginning.request),
                 compute_while_sending(lambda: beginning.reply_key.prepare(seal_keys(nodes))),
             )
             return beginning, reply
 
         try:
             with timing.span("round1"):
-                beginning, reply = await self._vaults.with_current_boots(ask)
+                beginning, reply = await self.vaults.with_current_boots(ask)
             answered = True
-            self._sessions.check_token(caller)
-            self._suspensions.check(bytes.fromhex(sealed.key_id))  # since it was asked
+            self.sessions.check_token(caller)
+            self.suspensions.check(bytes.fromhex(sealed.key_id))  # since it was asked
             by = opening_nodes(sealed, signer)
-            opened, sealing = await self._vaults.open_delivered(
+            opened, sealing = await self.vaults.open_delivered(
                 caller, sealed, beginning.reply_key, reply.vault, by, timing
             )
             with timing.span("compute"):
                 party = beginning.party(opened.share, reply)
         except BaseException as error:
             if key is not None and (answered or may_leave_open(error)):
-                exchange, others = self._sessions.exchange(caller.token, key), {signer: None}
-                giving_up = give_up(exchange, asked.protocol, key.session_id, others, self._rng)
-                telling = self._workers.run_in_background(giving_up)
+                exchange, others = self.sessions.exchange(caller.token, key), {signer: None}
+                giving_up = give_up(exchange, asked.protocol, key.session_id, others, self.rng)
+                telling = self.workers.run_in_background(giving_up)
                 if isinstance(error, ApiError) and answered:
                     await asyncio.shield(telling)  # so that the next call finds the key free
             raise
         session = beginning.key
-        report = Report(
-            self._suspensions, user_id, opened, session.session_id, self._rng, reply.tag
-        )
-        client: ClientParty[Any] = self._sessions.client(
+        report = Report(self.suspensions, user_id, opened, session.session_id, self.rng, reply.tag)
+        client: ClientParty[Any] = self.sessions.client(
             caller, party, session, timing, suspend=report
         )
         return StartedSession(opened, sealing, beginning.boots, reply, client)

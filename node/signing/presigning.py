@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final
 
 from mpcsim.crypto.bip32 import Path
@@ -96,25 +97,17 @@ def _start_ids(boots: Mapping[PartyId, bytes]) -> dict[PartyId, bytes]:
     return {party: boot[:START_BYTES] for party, boot in boots.items()}
 
 
+@dataclass(eq=False, repr=False)
 class Presigner:
     """Makes presignatures, and signs with them."""
 
-    def __init__(
-        self,
-        gateway: GatewayClient,
-        vaults: Vaults,
-        sessions: Sessions,
-        *,
-        suspensions: Suspensions,
-        early: SessionStarter,
-        rng: Rng,
-    ) -> None:
-        self._gateway = gateway
-        self._vaults = vaults
-        self._sessions = sessions
-        self._suspensions = suspensions
-        self._early = early
-        self._rng = rng
+    gateway: GatewayClient
+    vaults: Vaults
+    sessions: Sessions
+    _: KW_ONLY
+    suspensions: Suspensions
+    early: SessionStarter
+    rng: Rng
 
     async def make(
         self, caller: Caller, sealed: SealedShare, count: int, signer: PartyId, timing: Timing
@@ -137,7 +130,7 @@ class Presigner:
                 "presignature is used once"
             )
         if not sealed.matches_store:
-            await self._vaults.open_share(caller, sealed, signer, timing)  # it says what is wrong
+            await self.vaults.open_share(caller, sealed, signer, timing)  # it says what is wrong
             raise InternalError("a vault of another key has been opened")
         made: list[str] = []
         while len(made) < count:
@@ -155,7 +148,7 @@ class Presigner:
 
     async def _batch(self, caller: Caller, asked: SessionRequest, timing: Timing) -> list[str]:
         """Make the presignatures of one session."""
-        begun = await self._early.begin(caller, asked, timing)
+        begun = await self.early.begin(caller, asked, timing)
         made: tuple[Presignature, ...] = await begun.result()
         allowance = begun.reply.vault.allowance if begun.reply.vault else None
         if allowance is None:
@@ -170,14 +163,14 @@ class Presigner:
                     ),
                     begun.share_key,
                     user_id,
-                    self._rng,
+                    self.rng,
                 ).to_text()
                 for index, presignature in enumerate(made)
             ]
 
     async def boots(self) -> dict[PartyId, bytes]:
         """The MPC nodes' present ones, as far as is known."""
-        return boots(await self._gateway.nodes())
+        return boots(await self.gateway.nodes())
 
     async def sign(
         self,
@@ -205,12 +198,12 @@ class Presigner:
         """
         header, epoch = drawn.header, bytes.fromhex(sealed.key_id)
         user_id, signer = caller.claims.user_id, PartyId(header.signer)
-        session = self._sessions.fresh_key()
+        session = self.sessions.fresh_key()
         rho = session.session_id
-        self._suspensions.check(epoch)
-        nodes = await self._gateway.nodes()
+        self.suspensions.check(epoch)
+        nodes = await self.gateway.nodes()
         check_identities(sealed.secret_store, identities(nodes))
-        reply_key = ReplyKey(self._rng)
+        reply_key = ReplyKey(self.rng)
         using = PresignedRequest(
             signer, header.id, header.allowance, header.index, message, path, rho
         )
@@ -224,19 +217,19 @@ class Presigner:
         try:
             with timing.span("round1"):
                 reply, _ = await asyncio.gather(
-                    self._gateway.presigned(caller.token, Presigned(epoch, using, proof, vault)),
+                    self.gateway.presigned(caller.token, Presigned(epoch, using, proof, vault)),
                     compute_while_sending(lambda: reply_key.prepare(seal_keys(nodes))),
                 )
         except StaleBoot:
-            await self._gateway.nodes(fresh=True)
+            await self.gateway.nodes(fresh=True)
             raise PresignatureUnavailable from None
         except Upstream as error:
             if error.upstream_status == GONE:
                 raise PresignatureUnavailable from None
             raise
-        self._sessions.check_token(caller)
-        self._suspensions.check(epoch)  # since it was asked
-        opened, sealing = await self._vaults.open_delivered(
+        self.sessions.check_token(caller)
+        self.suspensions.check(epoch)  # since it was asked
+        opened, sealing = await self.vaults.open_delivered(
             caller, sealed, reply_key, reply.vault, MPC_NODES, timing
         )
         share = opened.share
@@ -244,11 +237,11 @@ class Presigner:
         try:
             presignature = self.open_part(drawn, sealing, user_id)
             agreed = presigned.setup(share, presignature, CLIENT, message, rho, path=path)
-            party = presigned.party(agreed, session_id=rho, rng=self._rng)
+            party = presigned.party(agreed, session_id=rho, rng=self.rng)
         except (WrongKey, InvalidEncoding, UsageError):
             return opened, None
-        report = Report(self._suspensions, user_id, opened, rho, self._rng, reply.tag)
-        client: ClientParty[Any] = self._sessions.client(
+        report = Report(self.suspensions, user_id, opened, rho, self.rng, reply.tag)
+        client: ClientParty[Any] = self.sessions.client(
             caller, party, session, timing, suspend=report
         )
         async with client:

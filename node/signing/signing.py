@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
 from mpcsim.crypto.bip32 import Path
@@ -43,33 +43,20 @@ class SigningTask:
     """Opened share, once its vault has been opened."""
 
 
+@dataclass(eq=False, repr=False)
 class Signer:
     """Signs; one attempt at a time, and with whom it is asked for."""
 
-    def __init__(
-        self,
-        gateway: GatewayClient,
-        vaults: Vaults,
-        sessions: Sessions,
-        *,
-        suspensions: Suspensions,
-        early: SessionStarter,
-        presigner: Presigner,
-        rng: Rng,
-        first_with_vault: bool,
-    ) -> None:
-        """
-        Args:
-            first_with_vault: the first message travels with the request that opens the vault.
-        """
-        self._gateway = gateway
-        self._vaults = vaults
-        self._sessions = sessions
-        self._suspensions = suspensions
-        self._early = early
-        self._presigner = presigner
-        self._rng = rng
-        self._first_with_vault = first_with_vault
+    gateway: GatewayClient
+    vaults: Vaults
+    sessions: Sessions
+    _: KW_ONLY
+    suspensions: Suspensions
+    early: SessionStarter
+    presigner: Presigner
+    rng: Rng
+    first_with_vault: bool
+    """The first message travels with the request that opens the vault."""
 
     async def sign(
         self,
@@ -115,8 +102,8 @@ class Signer:
         timing: Timing,
     ) -> str | None:
         """Sign with the first usable presignature; None: there is none."""
-        while drawn := deck.take(signer, await self._presigner.boots()):
-            made = self._presigner.sign(caller, what.sealed, what.message, what.path, drawn, timing)
+        while drawn := deck.take(signer, await self.presigner.boots()):
+            made = self.presigner.sign(caller, what.sealed, what.message, what.path, drawn, timing)
             with suppress(PresignatureUnavailable):
                 what.opened, signature = await made
                 if signature is not None:
@@ -143,15 +130,15 @@ class Signer:
         self, caller: Caller, signer: PartyId, what: SigningTask, timing: Timing
     ) -> str:
         """Attempt to sign with one MPC node."""
-        if what.opened is None and self._first_with_vault and what.sealed.matches_store:
-            begun = await self._early.begin(
+        if what.opened is None and self.first_with_vault and what.sealed.matches_store:
+            begun = await self.early.begin(
                 caller, SessionRequest(what.sealed, signer, what.message, what.path), timing
             )
             what.opened = begun.opened
             signature = (await begun.result()).encode()
             return _verified_hex(begun.opened.share, what.message, signature, timing, what.path)
         if what.opened is None:
-            what.opened = await self._vaults.open_share(caller, what.sealed, signer, timing)
+            what.opened = await self.vaults.open_share(caller, what.sealed, signer, timing)
         return await self.sign_with_share(
             caller, signer, what.opened, what.message, timing, path=what.path
         )
@@ -172,20 +159,20 @@ class Signer:
             child_key(share.record, path)
         signers, epoch = (CLIENT, signer), share.record.epoch
         key, user_id = share.auth_key(signer), caller.claims.user_id
-        self._suspensions.check(epoch)
+        self.suspensions.check(epoch)
 
         async def attempt(nodes: Nodes) -> bytes:
             """Sign with a session and nonces of its own, as in
             ``combined_opening.SessionOpening``."""
-            session = self._sessions.fresh_key()
+            session = self.sessions.fresh_key()
             session_id = session.session_id
             try:
                 party = signing.signer(
-                    share, signers, message, path=path, session_id=session_id, rng=self._rng
+                    share, signers, message, path=path, session_id=session_id, rng=self.rng
                 )
             except UsageError as error:
                 raise cannot_begin(error) from None
-            report = Report(self._suspensions, user_id, opened, session_id, self._rng)
+            report = Report(self.suspensions, user_id, opened, session_id, self.rng)
 
             async def begin(messages: Messages) -> Sequence[bytes]:
                 use = VaultUse.for_signing(
@@ -199,19 +186,19 @@ class Signer:
                 body = Sign(
                     session_id, epoch, signer, message, messages, use.first, proof, path=path
                 )
-                begun = await self._gateway.sign(caller.token, body)
+                begun = await self.gateway.sign(caller.token, body)
                 check_answer(share, signer, session_id, proof.mac, begun)
                 report.tag = begun.tag
                 return begun.messages
 
-            client: ClientParty[Any] = self._sessions.client(
+            client: ClientParty[Any] = self.sessions.client(
                 caller, party, session, timing, suspend=report
             )
             async with client:
                 signature: bytes = (await client.run(begin, last_word=False)).encode()
             return signature
 
-        signature = await self._vaults.with_current_boots(attempt)
+        signature = await self.vaults.with_current_boots(attempt)
         return _verified_hex(share, message, signature, timing, path)
 
 

@@ -31,7 +31,7 @@ def test_a_missing_cell_is_missed():
     mode = "on" if gone.check_on else "off"
     assert matrix.missing == (f"{gone.attack.id} (check {mode})",)
     assert matrix.total == 2 * len(ATTACKS) == matrix.expected_count + 1
-    assert "Missing cells" in report.as_text(matrix)
+    assert "Missing cells" in report.footer(matrix)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from importlib import import_module
 from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
+from mpcsim.lazy_names import names_and_homes
+
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE = "mpcsim.cli.service."
 COMMANDS = ("serve", "gateway", "mpc_node", "controlled", "fault_injection", "request_traces")
@@ -23,7 +25,10 @@ ENTRIES = {
     ),
 }
 """Modules with which an image's processes begin."""
-ON_DEMAND = ("mpcsim.crypto", "mpcsim.protocols", "mpcsim.service", "node", "mpcsim.cli.service")
+ON_DEMAND = (
+    *("mpcsim.crypto", "mpcsim.protocols", "mpcsim.service", "node"),
+    *("mpcsim.cli.network", "mpcsim.cli.service", "mpcsim.cli.token"),
+)
 """Where imports inside functions count, too: elsewhere they are the laboratory's."""
 LABORATORY = (
     "mpcsim.service.smart_account.client",
@@ -49,6 +54,9 @@ def reachable(image: str) -> tuple[set[str], set[str]]:
         parts = name.split(".")
         for module in (".".join(parts[:n]) for n in range(1, len(parts) + 1)):
             path = _file(module)
+            if not path and (package := _file(module.rpartition(".")[0])):
+                homes = dict(names_and_homes(package.read_text("utf-8")))
+                new += [homes[parts[-1]]] if parts[-1] in homes else []
             if path and module not in found and not module.startswith(LABORATORY):
                 found.add(module)
                 deep = f"{module}.".startswith(tuple(f"{room}." for room in ON_DEMAND))

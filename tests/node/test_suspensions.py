@@ -341,7 +341,7 @@ async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(case,
             refuse(house, case.record)
             return reply
 
-        house.wallet._signer._first_with_vault = early
+        house.wallet._signer.first_with_vault = early
         house.transport.hook = on(verb, caught_meanwhile)
         assert (await case.sign(house)).message == f"MPC session cannot begin: {REFUSED}"
         assert early == ("exchange" in house.transport.seen)
@@ -380,7 +380,7 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
         vaults = house.wallet._vaults
         opened = await vaults.open_share(house.caller(), sealed, OPERATOR, Timing())
         opened.share.guard.discard(OPERATOR)
-        house.wallet._signer._first_with_vault = early
+        house.wallet._signer.first_with_vault = early
         assert (await case.sign(house)).message.startswith(
             "MPC session cannot begin: the multiplication state with party 2 was discarded"
         )

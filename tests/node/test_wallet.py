@@ -51,7 +51,7 @@ TRIPS = [("secp256k1", ["sign", "exchange"]), ("ed25519", ["sign"])]
 
 @pytest.mark.parametrize(("curve", "requests"), TRIPS)
 async def test_round_trips(curve, requests, early, house, records):
-    house.wallet._signer._first_with_vault = early
+    house.wallet._signer.first_with_vault = early
     await house.client.nodes()  # once in a node's life
     house.transport.seen.clear()
     timing = Timing()
@@ -122,7 +122,7 @@ async def test_the_institution_signs_when_the_operator_is_too_slow(house, record
     await failing(
         errors.UpstreamTimeout, house.sign(records["ed25519"])
     )  # it has half of the vault
-    house.wallet._signer._first_with_vault = False  # it is asked to sign once the vault is open
+    house.wallet._signer.first_with_vault = False  # it is asked to sign once the vault is open
     house.transport.seen.clear()
     house.transport.hook = on("sign", TOO_SLOW)
     await house.sign(records["ed25519"])

@@ -23,7 +23,6 @@ from mpcsim.attacks.harness import interpolate_key
 from mpcsim.attacks.service.builds import PRODUCT, Build
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import HostileNode, InterceptingProxy
-from mpcsim.crypto.groups.curves import curve as group_of
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import MpcError
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
@@ -340,10 +339,9 @@ class AttackEnvironment:
         """Return the verbs that an MPC node can be asked for."""
         return sorted(self.node(self.me)._verbs)
 
-    def own_half(self, store: SecretStore, party: PartyId | None = None) -> bytes:
-        """Return a corrupt MPC node's half of a secret store; ``me`` unless said otherwise."""
-        party = party or self.me
-        return self.open_half(store, party, self.node(party)._boot.seal_key)
+    def own_half(self, store: SecretStore) -> bytes:
+        """Return the corrupt MPC node's half of a secret store."""
+        return self.open_half(store, self.me, self.node(self.me)._boot.seal_key)
 
     def seal_keys(self) -> dict[PartyId, bytes]:
         """Return the MPC nodes' public seal keys."""
@@ -495,17 +493,17 @@ class StolenCredentials(Wallet):
         vaults.share_in = self._with_own_guards(vaults.share_in)  # type: ignore[method-assign]
         self._guards: dict[bytes, Guard] = {}
 
-    def recover_unactivated(self, curve: Curve = CURVE) -> KeyShare:
+    def recover_unactivated(self) -> KeyShare:
         """Recover the key without activation; return the client's share.
 
         Raises:
             Refusal: it is refused.
         """
-        return self._without_activation(self.recover(self.caller, curve, PASSWORD, Timing()))
+        return self._without_activation(self.recover(self.caller, CURVE, PASSWORD, Timing()))
 
-    def generate_unactivated(self, curve: Curve = CURVE) -> KeyShare:
+    def generate_unactivated(self) -> KeyShare:
         """Generate a key without activation; return the client's share."""
-        return self._without_activation(self.generate(self.caller, curve, PASSWORD, Timing()))
+        return self._without_activation(self.generate(self.caller, CURVE, PASSWORD, Timing()))
 
     def activate(self, epoch: bytes, token: str) -> None:
         """Activate the shares of the last session.
@@ -682,11 +680,6 @@ def claims_of(token: str) -> Claims:
 def random_id() -> bytes:
     """Return 32 random bytes, for a session of an attacker's own."""
     return SystemRng().bytes(32)
-
-
-def client_secret(curve: str, secret: int) -> Any:
-    """Return a scalar of an attacker's own."""
-    return group_of(curve).scalar(secret)
 
 
 def _content(who: str, response: httpx.Response) -> bytes:

@@ -385,8 +385,8 @@ def _forget_failed_checks(service: LocalService, times: int) -> None:
     wallet = _wallet(service)
     forgetful, vaults = _ForgetfulSuspensions(wallet._suspensions, times), wallet._vaults
     signer = wallet._signer
-    for room in (wallet, vaults, signer, signer._early, wallet._presigner):
-        room._suspensions = forgetful
+    wallet._suspensions = vaults._suspensions = forgetful
+    signer.suspensions = signer.early.suspensions = wallet._presigner.suspensions = forgetful
     opened = vaults.share_in
 
     def share(*arguments: Any) -> KeyShare:

@@ -36,8 +36,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.operations import DATA_FOLDER, HOST, METRICS_VARIABLE
 from mpcsim.service.process import ConnectionLimits, describe, interrupt_once, read
 from mpcsim.service.storage import REGISTRY
-from mpcsim.service.web import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
-from mpcsim.service.web.logs import SUPERVISED
+from mpcsim.service.web import FOLDER_VARIABLE, SUPERVISED, VARIABLE, LogSettings, configure_logs
 from mpcsim.sim import counted
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import asyncio
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -278,23 +278,18 @@ class Doctor:
 async def open_doctor(
     folder: Path,
     addresses: Mapping[PartyId, str],
-    *,
-    rng: Rng | None = None,
-    now: Callable[[], float] = time.time,
-    timeout_s: float = LINK_TIMEOUT_S,
 ) -> AsyncIterator[Doctor]:
     """Yield the doctor of a deployment, on the gateway's machine; a gateway may run there, too.
 
     Args:
         folder: the data folder; of it, the gateway's own is used.
         addresses: of the MPC nodes.
-        now: seconds since 1970 UTC.
 
     Raises:
         UsageError: there is no registry, or a link is missing, or they are of different
             deployments, or cannot be read; or an address is none.
     """
-    rng = rng or SystemRng()
+    rng, now = SystemRng(), time.time
     path = store_file(folder, REGISTRY)
     if not (path.is_file() and path.stat().st_size):
         raise UsageError(
@@ -308,11 +303,10 @@ async def open_doctor(
                 check_same_deployment(registry, REGISTRY, deployment)
             links = {
                 party: Link(
-                    mpc_node_at(party, addresses[party], timeout_s),
+                    mpc_node_at(party, addresses[party], LINK_TIMEOUT_S),
                     GrantIssuer(party, keys, rng, now),
                     SimulatedNetwork(),
                     timer=time.perf_counter,
-                    timeout_s=timeout_s,
                 )
                 for party, (_, keys) in ends.items()
             }

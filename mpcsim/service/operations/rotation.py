@@ -160,9 +160,7 @@ def link_steps(
     return [*steps, (role, replace(node, keys=LinkKeys(new, old, until)))]
 
 
-def replace_lost_seal_key(
-    data: Path, party: PartyId, rng: Rng, now: Callable[[], float] = time.time
-) -> int:
+def replace_lost_seal_key(data: Path, party: PartyId, rng: Rng) -> int:
     """Give an MPC node that has lost its seal key another one; it must not run.
 
     Whoever can do this has the node's store, and gains nothing by it: what was sealed to the lost
@@ -176,7 +174,7 @@ def replace_lost_seal_key(
     """
     path = _existing_store(data, ROLES[party])
     try:
-        with claim_folder(path.parent), closing(ShareStore(path, now)) as store:
+        with claim_folder(path.parent), closing(ShareStore(path, time.time)) as store:
             return store.keys.replace_seal_key(rng)
     except StoreFailed as error:
         raise UsageError(str(error)) from error

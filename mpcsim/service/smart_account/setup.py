@@ -77,16 +77,10 @@ def over_own_process(
         raise
 
 
-def over_rpc(
-    url: str,
-    bundler_key: bytes,
-    *,
-    deposit: int = DEFAULT_DEPOSIT,
-    budget: int | None = None,
-) -> SmartAccountService:
+def over_rpc(url: str, bundler_key: bytes, *, budget: int | None = None) -> SmartAccountService:
     """A service over the node at ``url``; the account of ``bundler_key`` has coin there.
 
-    It pays for what is missing: contracts, and the paymaster's deposit up to ``deposit`` wei. The
+    It pays for what is missing: contracts, and the paymaster's deposit. The
     paymaster's signer follows from the same key, so a restart finds the same paymaster.
 
     Raises:
@@ -98,7 +92,7 @@ def over_rpc(
         JsonRpcChain(url),
         account(bundler_key),
         account(sponsor_key),
-        deposit=deposit,
+        deposit=DEFAULT_DEPOSIT,
         budget=budget,
     )
 

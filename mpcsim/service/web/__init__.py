@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mpcsim.service.web.logs import (
         FOLDER_VARIABLE,
         FORMATS,
+        SUPERVISED,
         VARIABLE,
         LogSettings,
         configure_logs,
@@ -20,6 +21,7 @@ else:
 __all__ = [
     "FOLDER_VARIABLE",
     "FORMATS",
+    "SUPERVISED",
     "SHARE",
     "VARIABLE",
     "LogFile",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from mpcsim.errors import Aborted
@@ -20,33 +21,23 @@ from mpcsim.service.rpc.activation_messages import PREPARED
 from mpcsim.service.rpc.signed_messages import authenticate
 
 
+@dataclass(eq=False, repr=False)
 class SessionRunner:
     """Drives the parties of one MPC node's sessions. Any thread may call."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        sessions: SessionTable,
-        expiry: SessionExpiry,
-        presignatures: Presignatures,
-        on_abort: Callable[[Session, Aborted], None],
-    ) -> None:
-        """
-        Args:
-            presignatures: keeps the presignatures that a session has made.
-            on_abort: stores what an abort demands, before anyone hears of it.
-        """
-        self._context = context
-        self._sessions = sessions
-        self._expiry = expiry
-        self._presignatures = presignatures
-        self._on_abort = on_abort
+    context: NodeContext
+    sessions: SessionTable
+    expiry: SessionExpiry
+    presignatures: Presignatures
+    """Keeps the presignatures that a session has made."""
+    on_abort: Callable[[Session, Aborted], None]
+    """Stores what an abort demands, before anyone hears of it."""
 
     def log_begin(self, session: Session) -> None:
         """Log that a key is being made, before anything is done."""
         purpose = session.purpose
         try:
-            self._context.store.log_event(
+            self.context.store.log_event(
                 Kind.BEGUN,
                 purpose.user_id,
                 purpose.curve,
@@ -54,7 +45,7 @@ class SessionRunner:
                 session.session_id.hex(),
             )
         except BaseException:
-            self._sessions.forget(session)
+            self.sessions.forget(session)
             raise
 
     def run(
@@ -79,31 +70,31 @@ class SessionRunner:
                 for output in outputs:
                     self._store_output(session, output)
             except BaseException:
-                self._expiry.end(session)
+                self.expiry.end(session)
                 raise
             if _is_over(session):
-                self._expiry.end(session)
+                self.expiry.end(session)
             sends = tuple(output.data for output in outputs if isinstance(output, Send))
             if session.peers:
-                sends = tuple(map(self._context.identity.sign_mail, sends))
-            return wire.Answer(int(self._sessions.is_open(session)), record, sends)
+                sends = tuple(map(self.context.identity.sign_mail, sends))
+            return wire.Answer(int(self.sessions.is_open(session)), record, sends)
 
     def _record_epoch(self, session: Session) -> None:
         """Store which epoch a session makes, before anybody can vote for it (R4)."""
         if not session.peers or session.epoch or (epoch := dkg.epoch(session.party)) is None:
             return
-        with self._context.share_changes:  # excludes a sweep
-            self._sessions.check_open(session)
-            self._context.store.enter_epoch(epoch.hex(), session.user_id, session.purpose.curve)
+        with self.context.share_changes:  # excludes a sweep
+            self.sessions.check_open(session)
+            self.context.store.enter_epoch(epoch.hex(), session.user_id, session.purpose.curve)
             session.epoch = epoch.hex()
 
     def _store_output(self, session: Session, output: Output[Any]) -> None:
         """Store what an output demands."""
         match output:
             case Done() if session.party.definition is presign.PRESIGN:
-                with self._context.lock:
-                    if self._sessions.is_open(session):
-                        self._presignatures.shares.keep(session.key_id or "", output.result)
+                with self.context.lock:
+                    if self.sessions.is_open(session):
+                        self.presignatures.shares.keep(session.key_id or "", output.result)
             case Prepared(result=KeyShare() as share):
                 self._prepare(session, share)
             case Done(result=KeyShare() as share):
@@ -111,12 +102,12 @@ class SessionRunner:
                     self._prepare(session, share)
                 session.done = True
             case Aborted():
-                self._on_abort(session, output)
+                self.on_abort(session, output)
             case _:
                 pass
 
     def _prepare(self, session: Session, share: KeyShare) -> None:
-        record, store = share.record, self._context.store
+        record, store = share.record, self.context.store
         old = store.find(session.key_id) if session.key_id else None
         made = StoredShare(
             record.epoch.hex(),
@@ -128,8 +119,8 @@ class SessionRunner:
             recoveries=old.recoveries + 1 if old else 0,
             predecessor=session.key_id,
         )
-        with self._context.share_changes:
-            self._sessions.check_open(session)
+        with self.context.share_changes:
+            self.sessions.check_open(session)
             store.prepare(made)
             session.made = made
 

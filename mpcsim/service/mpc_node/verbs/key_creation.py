@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mpcsim.crypto.mta.schemes import standard_scheme
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, THRESHOLD, PartyId
@@ -17,6 +19,7 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Grant, Scope
 
 
+@dataclass(eq=False, repr=False)
 class KeyCreation:
     """Begins one MPC node's generations and recoveries. Any thread may call.
 
@@ -24,31 +27,19 @@ class KeyCreation:
     not retired.
     """
 
-    def __init__(
-        self,
-        context: NodeContext,
-        shares: KeyShares,
-        sessions: SessionTable,
-        expiry: SessionExpiry,
-        runner: SessionRunner,
-        lifetime_s: float,
-    ) -> None:
-        """
-        Args:
-            lifetime_s: lifetime of a session.
-        """
-        self._context = context
-        self._shares = shares
-        self._sessions = sessions
-        self._expiry = expiry
-        self._runner = runner
-        self._lifetime_s = lifetime_s
+    context: NodeContext
+    shares: KeyShares
+    sessions: SessionTable
+    expiry: SessionExpiry
+    runner: SessionRunner
+    lifetime_s: float
+    """Lifetime of a session."""
 
     def generate(self, grant: Grant, data: bytes) -> wire.Body:
         """Begin to generate a key, where the user has none on the curve."""
         body = wire.Generate.from_bytes(data)
         grant.check(Scope("generate", grant.user_id, session_id=body.session_id))
-        context, user_id, curve = self._context, grant.user_id, body.curve_name
+        context, user_id, curve = self.context, grant.user_id, body.curve_name
         scheme = _scheme(curve, body.k)
         try:
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS, scheme)
@@ -56,9 +47,9 @@ class KeyCreation:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
         with recording_refusals(context.store.log_event, user_id, curve, body.session_id):
             peers = self._peers(body.session_id)
-            self._expiry.sweep()
+            self.expiry.sweep()
             with context.lock:
-                self._shares.check_merged(*context.store.of_key(user_id, curve))
+                self.shares.check_merged(*context.store.of_key(user_id, curve))
                 if context.store.active_share(user_id, curve):
                     raise key_exists(curve)
                 party = dkg.party(
@@ -69,26 +60,26 @@ class KeyCreation:
                     listener=context.listener,
                 )
                 purpose = Purpose(user_id, None, peers, curve)
-                session = self._sessions.begin(party, purpose, self._lifetime_s)
-        self._runner.log_begin(session)
-        return self._runner.run(session, body.messages)
+                session = self.sessions.begin(party, purpose, self.lifetime_s)
+        self.runner.log_begin(session)
+        return self.runner.run(session, body.messages)
 
     def recover(self, grant: Grant, data: bytes) -> wire.Body:
         """Begin to recover a key: one recovery a key at a time."""
         body = wire.Recover.from_bytes(data)
-        context, user_id, curve = self._context, grant.user_id, body.curve_name
+        context, user_id, curve = self.context, grant.user_id, body.curve_name
         scheme = _scheme(curve, body.k)
         with recording_refusals(context.store.log_event, user_id, curve, body.session_id):
             peers = self._peers(body.session_id)
-            self._expiry.sweep()
+            self.expiry.sweep()
             with context.lock:
                 stored = context.store.active_share(user_id, curve)
                 if stored is None:
                     raise no_such_key()
                 key_id = bytes.fromhex(stored.key_id)
                 grant.check(Scope("recover", user_id, key_id, body.session_id))
-                self._shares.check_merged(stored)
-                share = self._shares.decoded(stored)
+                self.shares.check_merged(stored)
+                share = self.shares.decoded(stored)
                 agreed = reshare.setup(
                     share.record, MPC_NODES, share=share, receivers=HOLDERS, scheme=scheme
                 )
@@ -100,9 +91,9 @@ class KeyCreation:
                     listener=context.listener,
                 )
                 purpose = Purpose(user_id, stored.key_id, peers, curve, exclusive_work=RECOVERY)
-                session = self._sessions.begin(party, purpose, self._lifetime_s)
-        self._runner.log_begin(session)
-        return self._runner.run(session, (), record=share.record.to_bytes())
+                session = self.sessions.begin(party, purpose, self.lifetime_s)
+        self.runner.log_begin(session)
+        return self.runner.run(session, (), record=share.record.to_bytes())
 
     def _peers(self, session_id: bytes) -> dict[PartyId, bytes]:
         """Return the keys with which unsealed messages of the peers must be signed.
@@ -110,7 +101,7 @@ class KeyCreation:
         Raises:
             NodeFailed: the other MPC node has not been met.
         """
-        peer = self._context.peer
+        peer = self.context.peer
         return {peer.party: peer.identity(), CLIENT: session_id}
 
 

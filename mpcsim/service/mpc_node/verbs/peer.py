@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mpcsim.service.mpc_node.agreement.attestations import Attestations
 from mpcsim.service.mpc_node.agreement.restore_reconciliation import RestoreReconciliation
 from mpcsim.service.mpc_node.boot import Boot
@@ -18,54 +20,47 @@ from mpcsim.service.rpc.statements import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class PeerStatements:
     """Makes and accepts statements. Any thread may call."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        boot: Boot,
-        attestations: Attestations,
-        reconciliation: RestoreReconciliation,
-        suspensions: Suspensions,
-    ) -> None:
-        self._context = context
-        self._boot = boot
-        self._attestations = attestations
-        self._reconciliation = reconciliation
-        self._suspensions = suspensions
+    context: NodeContext
+    boot: Boot
+    attestations: Attestations
+    reconciliation: RestoreReconciliation
+    suspensions: Suspensions
 
     def meet(self, grant: Grant, data: bytes) -> None:
         """Take the other MPC node's hello."""
         grant.check(Scope("meet"))
-        self._context.peer.meet(wire.Hello.from_bytes(data))
+        self.context.peer.meet(wire.Hello.from_bytes(data))
 
     def attest(self, grant: Grant, data: bytes) -> wire.Body:
         """Sign which keys are suspended here (3')."""
         grant.check(Scope("attest"))
         GetAttestation.from_bytes(data)
-        return self._attestations.make_statement()
+        return self.attestations.make_statement()
 
     def hear(self, grant: Grant, data: bytes) -> None:
         """Accept which keys are suspended at the other node (5')."""
         grant.check(Scope("hear"))
-        self._attestations.accept_statement(SignedAttestation.from_bytes(data))
+        self.attestations.accept_statement(SignedAttestation.from_bytes(data))
 
     def testify(self, grant: Grant, data: bytes) -> wire.Body:
         """Sign what this node knows of a user's key (``restore_reconciliation``, 4)."""
         body = GetReconciliationStatement.from_bytes(data)
         grant.check(Scope("testify", body.user_id))
-        return self._reconciliation.make_statement(body)
+        return self.reconciliation.make_statement(body)
 
     def merge(self, grant: Grant, data: bytes) -> None:
         """Merge what the other MPC node knows of a restored key (``restore_reconciliation``, 6)."""
         body = SignedReconciliationStatement.from_bytes(data)
         at = body.statement.user_id, body.statement.curve_name
         grant.check(Scope("merge", at[0]))
-        with self._context.share_changes:
+        with self.context.share_changes:
             try:
-                self._reconciliation.accept_statement(body, self._boot.hello.boot)
+                self.reconciliation.accept_statement(body, self.boot.hello.boot)
             finally:  # it may have been suspended, though it stays unmerged
-                active = self._context.store.active_share(*at)
+                active = self.context.store.active_share(*at)
                 if active is not None and active.suspended is not None:
-                    self._suspensions.suspend_share(active, active.suspended)
+                    self.suspensions.suspend_share(active, active.suspended)

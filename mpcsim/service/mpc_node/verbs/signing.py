@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from mpcsim.crypto.bip32 import Path
@@ -34,6 +34,7 @@ from mpcsim.service.rpc.grants import Grant, Scope
 from mpcsim.service.vault import SigningRequest, VaultUse, answer_tag, sha256_each
 
 
+@dataclass(eq=False, repr=False)
 class Signing:
     """Begins one MPC node's signing sessions, and signs with presignatures.
 
@@ -43,30 +44,16 @@ class Signing:
     (``protocols.key_share.Guard``).
     """
 
-    def __init__(
-        self,
-        context: NodeContext,
-        boot: Boot,
-        shares: KeyShares,
-        vault: VaultHalves,
-        *,
-        presignature_shares: PresignatureShares,
-        sessions: SessionTable,
-        runner: SessionRunner,
-        lifetime_s: float,
-    ) -> None:
-        """
-        Args:
-            lifetime_s: after so long a session expires.
-        """
-        self._context = context
-        self._boot = boot
-        self._shares = shares
-        self._vault = vault
-        self._presignature_shares = presignature_shares
-        self._sessions = sessions
-        self._runner = runner
-        self._lifetime_s = lifetime_s
+    context: NodeContext
+    boot: Boot
+    shares: KeyShares
+    vault: VaultHalves
+    _: KW_ONLY
+    presignature_shares: PresignatureShares
+    sessions: SessionTable
+    runner: SessionRunner
+    lifetime_s: float
+    """After so long a session expires."""
 
     def sign(self, grant: Grant, data: bytes) -> wire.Body:
         """Begin a signing session, and open this node's half if the request has one.
@@ -76,7 +63,7 @@ class Signing:
         That is of no use without the client's share of this epoch, and costs this node the first
         step of a session, during which the key is busy.
         """
-        body, me = wire.Sign.from_bytes(data), self._context.me
+        body, me = wire.Sign.from_bytes(data), self.context.me
         grant.check(
             Scope("sign", grant.user_id, body.key_id, body.session_id, body.message, body.path)
         )
@@ -91,22 +78,22 @@ class Signing:
             body.vault.reply_key if body.vault else b"",
         )
         half: bytes | None = None
-        with self._context.lock:
-            stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
-            self._vault.check_authentic(stored, use, body.proof.mac)
+        with self.context.lock:
+            stored = self.shares.usable_share(grant.user_id, body.key_id.hex())
+            self.vault.check_authentic(stored, use, body.proof.mac)
             if not set(sha256_each(body.messages)) <= set(body.first):
                 raise not_authentic(me)
-            self._boot.check_new_session(body.session_id)
-            share = self._shares.decoded(stored)
+            self.boot.check_new_session(body.session_id)
+            share = self.shares.decoded(stored)
             if body.vault:
                 mine = body.vault.halves.get(me, b"")
                 whole = bool(body.vault.whole)
-                half = self._vault.rewrap(stored, mine, body.vault.reply_key, whole=whole)
+                half = self.vault.rewrap(stored, mine, body.vault.reply_key, whole=whole)
             party = self.signer(share, body)
             purpose = Purpose(grant.user_id, stored.key_id, exclusive_work=SIGNING)
-            session = self._sessions.begin(party, purpose, self._lifetime_s)
-            self._boot.remember_session(body.session_id)
-        answer = self._runner.run(session, body.messages)
+            session = self.sessions.begin(party, purpose, self.lifetime_s)
+            self.boot.remember_session(body.session_id)
+        answer = self.runner.run(session, body.messages)
         secret = share.peers[CLIENT].pair_secret
         answers = answer_tag(secret, me, body.session_id, body.proof.mac)
         return replace(answer, answers=answers, half=half)
@@ -119,8 +106,8 @@ class Signing:
         """
         if share.mta is not None and not share.can_multiply(CLIENT):
             raise key_suspended("this key was attacked; recover it")
-        signers, session_id = (CLIENT, self._context.me), body.session_id
-        rng, listener = self._context.rng, self._context.listener
+        signers, session_id = (CLIENT, self.context.me), body.session_id
+        rng, listener = self.context.rng, self.context.listener
         try:
             if body.count:
                 if body.vault is None or body.vault.whole or body.count > wire.MAX_BATCH:
@@ -149,7 +136,7 @@ class Signing:
         The client can finish only if the other MPC node opens its half, too, which it does once for
         a presignature (P2), whatever this node does.
         """
-        context, me = self._context, self._context.me
+        context, me = self.context, self.context.me
         body = wire.Presigned.from_bytes(data)
         using, vault, session_id = body.using, body.vault, body.using.rho
         message = using.message_hash
@@ -161,13 +148,13 @@ class Signing:
             body.key_id, grant.user_id, body.proof.boot, vault.reply_key, encoded
         )
         with context.lock:
-            stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
-            self._vault.check_authentic(stored, use, body.proof.mac)
-            share = self._shares.decoded(stored)
+            stored = self.shares.usable_share(grant.user_id, body.key_id.hex())
+            self.vault.check_authentic(stored, use, body.proof.mac)
+            share = self.shares.decoded(stored)
             _check_child(share, using.path)
-            presignature = self._presignature_shares.take(stored.key_id, using.presignature)
+            presignature = self.presignature_shares.take(stored.key_id, using.presignature)
             mine = vault.halves.get(me, b"")
-            half = self._vault.rewrap(stored, mine, vault.reply_key, whole=False)
+            half = self.vault.rewrap(stored, mine, vault.reply_key, whole=False)
             try:
                 agreed = presigned.setup(
                     share, presignature, CLIENT, message, session_id, path=using.path

@@ -3,6 +3,8 @@ secret store (``mpcsim.service.vault.use``), which is checked before anything is
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mpcsim.crypto.encoding import NO_CONTEXT
 from mpcsim.ids import CLIENT
 from mpcsim.service.errors import BAD_REQUEST, Refused, not_authentic, seal_key_lost
@@ -17,30 +19,23 @@ from mpcsim.service.rpc.grants import Grant, Scope
 from mpcsim.service.vault import VaultError, VaultUse, rewrap_half
 
 
+@dataclass(eq=False, repr=False)
 class VaultHalves:
     """Opens one MPC node's halves of vaults. Any thread may call."""
 
-    def __init__(
-        self,
-        context: NodeContext,
-        boot: Boot,
-        shares: KeyShares,
-        usage_tokens: UsageTokens,
-        attestations: Attestations,
-    ) -> None:
-        self._context = context
-        self._boot = boot
-        self._shares = shares
-        self._usage_tokens = usage_tokens
-        self._attestations = attestations
+    context: NodeContext
+    boot: Boot
+    shares: KeyShares
+    usage_tokens: UsageTokens
+    attestations: Attestations
 
     def open(self, grant: Grant, data: bytes) -> wire.Body:
         """Open a half; issue a usage token for presignatures, or spend one (``presignatures``)."""
         body = wire.OpenHalf.from_bytes(data)
         grant.check(Scope("open", grant.user_id, body.key_id))
         whole, using = bool(body.whole), body.using
-        with self._context.lock:
-            stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
+        with self.context.lock:
+            stored = self.shares.usable_share(grant.user_id, body.key_id.hex())
             use = VaultUse.for_opening(
                 body.key_id,
                 grant.user_id,
@@ -54,11 +49,11 @@ class VaultHalves:
                 raise Refused(BAD_REQUEST, "presignatures are for vaults that both MPC nodes open")
             allowance: bytes | None = None
             if using:  # spent even if the half does not open
-                self._usage_tokens.use(stored.key_id, using.allowance, using.index)
+                self.usage_tokens.use(stored.key_id, using.allowance, using.index)
             half = self.rewrap(stored, body.half, body.reply_key, whole=whole)
             if body.count:
                 count = min(body.count, wire.MAX_BATCH)
-                allowance = self._usage_tokens.issue(stored.key_id, count, self._context.rng)
+                allowance = self.usage_tokens.issue(stored.key_id, count, self.context.rng)
         return wire.Half(half, allowance)
 
     def rewrap(self, stored: StoredShare, half: bytes, reply_key: bytes, *, whole: bool) -> bytes:
@@ -68,14 +63,14 @@ class VaultHalves:
             Refused: it does not open, or is sealed to a key that is lost; for a whole vault: the
                 other MPC node has not stated within an hour that the key is not suspended.
         """
-        context = self._context
+        context = self.context
         if whole:
-            self._attestations.check(bytes.fromhex(stored.key_id))
+            self.attestations.check(bytes.fromhex(stored.key_id))
         try:
             with context.lock:
                 return rewrap_half(
                     half,
-                    self._boot.seal_key,
+                    self.boot.seal_key,
                     me=context.me,
                     key_id=stored.key_id,
                     user_id=stored.user_id,
@@ -96,6 +91,6 @@ class VaultHalves:
         Raises:
             Refused: it does not, or is for an earlier boot of this node.
         """
-        self._boot.check_boot(use)
-        if not use.is_authenticated_by(self._shares.decoded(stored).auth_key(CLIENT), mac):
-            raise not_authentic(self._context.me)
+        self.boot.check_boot(use)
+        if not use.is_authenticated_by(self.shares.decoded(stored).auth_key(CLIENT), mac):
+            raise not_authentic(self.context.me)

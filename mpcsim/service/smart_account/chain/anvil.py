@@ -97,7 +97,6 @@ class AnvilChain(JsonRpcChain):
         self,
         balances: Mapping[ChecksumAddress, int],
         *,
-        chain_id: int = DEFAULT_CHAIN_ID,
         address_file: Path | None = None,
         **options: Any,
     ) -> None:
@@ -107,7 +106,7 @@ class AnvilChain(JsonRpcChain):
             address_file: file that names the process's address while it runs, for the faucet.
             options: of ``JsonRpcChain``.
         """
-        self._command = [str(executable()), *_OPTIONS, "--chain-id", str(chain_id)]
+        self._command = [str(executable()), *_OPTIONS, "--chain-id", str(DEFAULT_CHAIN_ID)]
         self._balances = dict(balances)
         self._address_file = address_file
         self._process: subprocess.Popen[str] | None = None
