@@ -11,21 +11,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import FrameType
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from mpcsim.crypto.params import LIKE_SILENCE, OT_EXTENSION_KS, OtParameters
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
-from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
-from mpcsim.protocols.engine import Done, Output, Party, Waiting
+from mpcsim.protocols.engine import Output, Party
 from mpcsim.protocols.engine.events import Listener, PartyEvent, StepFinished, StepStarted, silent
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.sample_keys import as_unused
+from mpcsim.sim.run.adversary import WrappedParty
 
-R = TypeVar("R")
 Parties = list[Party[Any, Any]]
 SYSTEM: Rng = SystemRng()
 
@@ -101,31 +100,20 @@ def step_times(runs: int) -> dict[str, dict[str, float]]:
     return found
 
 
-class TimedParty(Generic[R]):
+class TimedParty(WrappedParty):
     """Party whose CPU time is added up."""
 
-    def __init__(self, party: Party[Any, R]) -> None:
+    def __init__(self, party: Party[Any, Any]) -> None:
         self.party = party
         self.cpu_ns = 0
 
-    @property
-    def me(self) -> PartyId:
-        return self.party.me
-
-    @property
-    def outcome(self) -> Done[R] | Aborted | None:
-        return self.party.outcome
-
-    def waiting_state(self) -> Waiting | None:
-        return self.party.waiting_state()
-
-    def start(self) -> list[Output[R]]:
+    def start(self) -> list[Output[Any]]:
         begin = time.process_time_ns()
         outputs = self.party.start()
         self.cpu_ns += time.process_time_ns() - begin
         return outputs
 
-    def receive(self, sender: int, data: bytes) -> list[Output[R]]:
+    def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
         begin = time.process_time_ns()
         outputs = self.party.receive(sender, data)
         self.cpu_ns += time.process_time_ns() - begin

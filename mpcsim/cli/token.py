@@ -17,6 +17,8 @@ from mpcsim.service.operations import DATA_FOLDER, HOST
 if TYPE_CHECKING:
     from mpcsim.service.gateway import Credentials
 
+__all__ = ["command", "credentials", "data_option", "fresh_token"]
+
 
 def command() -> Command:
     return Command(

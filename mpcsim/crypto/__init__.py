@@ -14,24 +14,35 @@ from mpcsim.crypto.commitment import commit, opens
 from mpcsim.crypto.encoding import (
     BYTES32,
     NO_CONTEXT,
+    POINT,
     SCALAR,
     U16,
     U32,
+    Bytes,
+    Fixed,
     Message,
+    Optional,
+    PerParty,
     Seq,
     WireContext,
     wire,
 )
-from mpcsim.crypto.hashing import Tag, u32
+from mpcsim.crypto.hashing import HashTag, Tag, tagged_hash, u32
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 
 __all__ = [
     "BYTES32",
     "NO_CONTEXT",
+    "POINT",
     "SCALAR",
     "U16",
     "U32",
+    "Bytes",
+    "Fixed",
+    "HashTag",
     "Message",
+    "Optional",
+    "PerParty",
     "Rng",
     "SeededRng",
     "Seq",
@@ -40,6 +51,7 @@ __all__ = [
     "WireContext",
     "commit",
     "opens",
+    "tagged_hash",
     "u32",
     "wire",
 ]

@@ -150,6 +150,8 @@ class Summary:
 def summary(trace: RunRecord) -> Summary:
     """Return the key figures of a run."""
     own = [m for m in trace.messages if not _is_copy(trace, m)]
+    # The view of one party has the endings of all, and the work of that one.
+    seen = [e.party for e in trace.endings if e.party in (trace.outcomes or (e.party,))]
     there = [m for m in own if has_arrived(trace, m) and m.fate != "lost"]
     return Summary(
         trace.name,
@@ -164,7 +166,7 @@ def summary(trace: RunRecord) -> Summary:
         sum(m.size for m in own),
         len({m.round for m in own if m.round}),
         sequential_delays(trace),
-        tuple(_summarise_party(trace, own, ending.party) for ending in trace.endings),
+        tuple(_summarise_party(trace, own, party) for party in seen),
         tuple(_summarise_rounds(trace, own)),
     )
 
