@@ -69,6 +69,12 @@ def test_mappings_in_frozen_values_do_not_change() -> None:
     assert cheapest.choices == {"node_cores": (1, 2)}
 
 
+def test_a_seed_of_secrets_does_not_show() -> None:
+    made, _ = simulation("ed25519")
+    assert made.secrets_seed == "copies"
+    assert "copies" not in f"{made!r} {made.scenario!r}"
+
+
 @COPIES
 def test_a_copied_simulation_goes_on_alike(duplicate: Callable[[Any], Any]) -> None:
     made = simulation("ed25519")[0]
