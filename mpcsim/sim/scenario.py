@@ -108,7 +108,7 @@ class Scenario:
     clock: Literal["virtual", "real"] = "virtual"
     seed: int = 0
     """Seed of latencies, losses and random faults."""
-    secrets_seed: str | None = None
+    secrets_seed: str | None = field(default=None, repr=False)
     """Seed of REPRODUCIBLE SECRETS for experiments; by default the operating system's
     randomness."""
 

@@ -186,7 +186,7 @@ class Simulation:
     corrupt: Mapping[int, Corrupt] = field(default_factory=dict)
     """Adversaries: by party, the function that wraps the honest party in one
     (``mpcsim.sim.run.adversary``): ``{2: lambda party: Adversary(party, tamper)}``."""
-    secrets_seed: str | None = None
+    secrets_seed: str | None = field(default=None, repr=False)
     """REPRODUCIBLE SECRETS for experiments: keys, nonces and session ids follow from this text, so
     that a run repeats byte for byte. None: the operating system's randomness."""
     listener: Listener = silent

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from mpcsim.capacity.plan import Cheapest
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.groups import ED25519, SECP256K1
 from mpcsim.crypto.kernels import PLAIN
 from mpcsim.crypto.mta import OtMta
 from mpcsim.errors import Reason, UsageError
@@ -68,6 +67,12 @@ def test_mappings_in_frozen_values_do_not_change() -> None:
         Cheapest(1000.0, 5)  # type: ignore[arg-type]
     cheapest = Cheapest(1000.0, {"node_cores": [1, 2]})  # type: ignore[dict-item]
     assert cheapest.choices == {"node_cores": (1, 2)}
+
+
+def test_a_seed_of_secrets_does_not_show() -> None:
+    made, _ = simulation("ed25519")
+    assert made.secrets_seed == "copies"
+    assert "copies" not in f"{made!r} {made.scenario!r}"
 
 
 @COPIES
