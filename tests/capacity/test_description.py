@@ -6,10 +6,9 @@ from functools import cache
 
 import pytest
 
-from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.model.parts import Part
+from mpcsim import Network
+from mpcsim.capacity import Deployment, Part
 from mpcsim.errors import UsageError
-from mpcsim.sim import Network
 from mpcsim.sim.figures import Chart, svg
 from tests.helpers.pictures import ALLOWED, check_texts, hues
 

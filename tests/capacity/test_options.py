@@ -7,20 +7,18 @@ from typing import Any
 
 import pytest
 
-from mpcsim.capacity import Client, Deployment, Part, ProcessPause, Steady, Users, Workload
-from mpcsim.capacity.model.costs import Costs, Scheduling
+from mpcsim.capacity import Client, Costs, Deployment, Part, ProcessPause, Steady, Users, Workload
+from mpcsim.capacity.model.costs import Scheduling
 from mpcsim.capacity.model.parts import Model
 from mpcsim.capacity.model.workload import SIGN
 from mpcsim.errors import UsageError
+from mpcsim.sim import Connection, Network
 from mpcsim.sim.network.latency import Uniform
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import Connection
 from tests.helpers.made_up_costs import made_up
 
 RECOVER = "recover secp256k1"
 NETWORK = Network.star(2.0, 2.0, Uniform(1.0, 9.0), loss=0.02)
 PART = Part(2, workers=2, speed=0.3)
-ONE = Part(1, machine="one")
 RETRIES = Client(0.03, 3, 0.05, 2.0, 0.5)
 BOTH = {SIGN: 1.0, RECOVER: 1.0}
 REFUSED = "has no effect under load"

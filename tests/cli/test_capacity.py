@@ -9,15 +9,13 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from mpcsim.capacity import Costs, experiments, running
-from mpcsim.capacity.plan import Plan
-from mpcsim.capacity.results.run import Overloaded
+from mpcsim import __version__
+from mpcsim.capacity import Costs, Overloaded, Plan, experiments, running
 from mpcsim.cli import main
 from mpcsim.cli.measure import capacity
 from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
-from mpcsim.sim.experiments.sweep import PointFailed
-from mpcsim.version import __version__
+from mpcsim.sim.experiments import PointFailed
 from tests.helpers.made_up_costs import made_up
 
 CONFIG = """

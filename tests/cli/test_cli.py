@@ -6,13 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 import httpx
 import pytest
 
+from mpcsim import __version__
 from mpcsim.cli import main, ports, program
 from mpcsim.cli.command import Options
 from mpcsim.cli.network import scenario
@@ -21,19 +21,14 @@ from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, ROLES
-from mpcsim.service.operations import open_gateway
-from mpcsim.service.operations.supervisor import (
+from mpcsim.service.operations import (
     HOST,
-    Program,
-    backend,
     free_port,
-    gateway_program,
-    node_program,
-    process_group,
+    open_gateway,
 )
+from mpcsim.service.operations.supervisor import gateway_program
 from mpcsim.service.process.http_limits import listen
 from mpcsim.service.rpc.tokens import TokenVerifier
-from mpcsim.version import __version__
 from tests.helpers.processes import PORTS
 from tests.node.harness import running as in_process
 
@@ -70,24 +65,6 @@ def test_serve_passes_on_every_option_of_the_gateway():
     chosen, default = parsed(["--host=::1", *CHOSEN]), parsed([])
     assert all(vars(chosen)[name] != value for name, value in vars(default).items())
     assert parsed(["--host=::1", *gateway_command.given(chosen)]) == chosen
-
-
-@dataclass(frozen=True)
-class System:
-    programs: tuple[Program, ...]
-    """Both MPC nodes, gateway and node, which show their metrics."""
-    data: Path
-
-
-@pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    data = tmp_path_factory.mktemp("system") / "data"
-    programs = [replace(program, metrics_port=free_port()) for program in backend(data)]
-    gateway = programs[-1]
-    node = replace(node_program(free_port(), gateway), metrics_port=free_port())
-    with process_group() as processes:
-        processes.start(*programs, node)
-        yield System((*programs, node), data)
 
 
 @pytest.mark.parametrize(
@@ -193,11 +170,6 @@ def test_windows_is_refused_in_one_sentence(command):
     ended = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode in (1, 2)
     assert re.fullmatch(r"(mpcsim: error|node): [^\n]*Linux and macOS[^\n]*\n", ended.stderr)
-
-
-def ready(metrics):
-    answer = httpx.get(f"{metrics}/ready", trust_env=False)
-    return answer.status_code == 200 and answer.json()["ready"]
 
 
 @pytest.mark.parametrize(

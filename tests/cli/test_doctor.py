@@ -10,9 +10,7 @@ import pytest
 from mpcsim.cli import main
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.mpc_node.app import create_app
-from mpcsim.service.operations.data_folder import link_file, store_file
-from mpcsim.service.operations.doctor import Doctor
-from mpcsim.service.operations.supervisor import HOST, free_port
+from mpcsim.service.operations import HOST, Doctor, free_port, link_file, store_file
 from tests.helpers.gateway import Client, reopen
 from tests.node.harness import running
 

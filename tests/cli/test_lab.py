@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from mpcsim.cli.service.jupyterlab.contents import Contents
 from mpcsim.cli.service.jupyterlab.copies import refresh_copies
 from tests.helpers.notebooks import notebooks
 
@@ -21,9 +20,15 @@ def no_kernel() -> Iterator[None]:
     sys.modules.pop("ipykernel.zmqshell", None)
 
 
+def contents_of(folder):
+    # Loads a grammar of addresses: seconds.
+    from mpcsim.cli.service.jupyterlab.contents import Contents
+
+    return Contents(root_dir=str(folder))
+
+
 def opened(folder, name):
-    contents = Contents(root_dir=str(folder))
-    return asyncio.run(contents.get(name))["content"]["metadata"]
+    return asyncio.run(contents_of(folder).get(name))["content"]["metadata"]
 
 
 def test_a_notebook_says_what_its_kernel_will(tmp_path):
@@ -50,7 +55,7 @@ def test_what_says_more_or_is_of_another_kernel_is_left_alone(tmp_path):
 
 def test_folders_and_other_files(tmp_path):
     (tmp_path / "x.txt").write_text("hello", encoding="utf-8")
-    contents = Contents(root_dir=str(tmp_path))
+    contents = contents_of(tmp_path)
     assert asyncio.run(contents.get("x.txt"))["content"] == "hello"
     assert [each["name"] for each in asyncio.run(contents.get(""))["content"]] == ["x.txt"]
     shutil.copy(notebooks()[0], tmp_path / "x.ipynb")

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from mpcsim.cli.token import fresh_token
+from mpcsim.service.operations import HOST, Program, free_port, process_group
 from mpcsim.service.operations import supervisor as system
-from mpcsim.service.operations.supervisor import HOST, Program, free_port, process_group
+from mpcsim.service.process import interrupt_once
 from mpcsim.service.process.http_limits import listen
-from mpcsim.service.process.process_lifetime import interrupt_once
 from tests.helpers.processes import (
     PATIENCE_S,
     PORTS,

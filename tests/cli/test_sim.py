@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim import Scenario
+from mpcsim import Scenario, __version__
 from mpcsim.cli import main
 from mpcsim.cli.simulate.compare import signing_call
 from mpcsim.errors import UsageError
-from mpcsim.sim.run.compute import Measured
+from mpcsim.sim import Measured
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned
-from mpcsim.version import __version__
 
 THREE_OF_FIVE = """
 run = [{ task = "generate", curve = "ed25519", threshold = 3 }, "sign"]

@@ -10,8 +10,8 @@ from slip10 import SLIP10
 from mpcsim.crypto import bip32
 from mpcsim.crypto import bip32 as ours
 from mpcsim.crypto.bip32 import ExtendedKey, derive
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.groups import ED25519, SECP256K1
+from mpcsim.crypto.groups.secp256k1 import ORDER
 from mpcsim.errors import UsageError
 from tests.helpers.tiers import examples
 from tests.helpers.vectors import load

@@ -12,8 +12,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbclient import NotebookClient
 from PIL import Image
 
 from tests.helpers.repo import ROOT
@@ -36,9 +34,18 @@ def notebooks() -> list[Path]:
     return sorted(FOLDER.glob("*.ipynb"))
 
 
-def execute(path: Path) -> nbformat.NotebookNode:
+def read(path: Path) -> Any:
+    """Read a notebook. Its package loads a grammar of addresses, which takes seconds."""
+    import nbformat
+
+    return nbformat.read(path, as_version=4)
+
+
+def execute(path: Path) -> Any:
     """Run every cell in order in a fresh kernel; raises on the first error."""
-    notebook = nbformat.read(path, as_version=4)
+    from nbclient import NotebookClient
+
+    notebook = read(path)
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     for name in ("MPLBACKEND", "HYPOTHESIS_PROFILE", "PYTHONOPTIMIZE"):
         environment.pop(name, None)  # what a test run sets, and a reader's kernel does not have
@@ -53,14 +60,16 @@ def execute(path: Path) -> nbformat.NotebookNode:
     return normalise(notebook)
 
 
-def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+def normalise(notebook: Any) -> Any:
     """Drop what tells of the machine or the moment."""
+    from nbformat import from_dict
+
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
     about = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    notebook.metadata = nbformat.from_dict(about)
+    notebook.metadata = from_dict(about)
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
-        cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})
+        cell.metadata = from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})
         for output in cell.get("outputs", []):
             # Without its state, which is not kept, a widget is an error; its picture remains.
             data = output.get("data", {})
@@ -99,7 +108,7 @@ def with_palette(png: str) -> str:
     return base64.b64encode(smaller).decode() if len(smaller) < len(raw) else png
 
 
-def texts(notebook: nbformat.NotebookNode) -> list[str]:
+def texts(notebook: Any) -> list[str]:
     """What each code cell printed or showed as text, unless it is tagged as varying."""
     return [
         "" if VARIES in cell.metadata.get("tags", []) else _text(cell.outputs)
@@ -119,6 +128,8 @@ def _text(outputs: list[Any]) -> str:
 
 
 def main(arguments: list[str]) -> None:
+    import nbformat
+
     for path in map(Path, arguments) if arguments else notebooks():
         sys.stdout.write(f"{path.name}\n")
         sys.stdout.flush()

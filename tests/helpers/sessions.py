@@ -17,13 +17,16 @@ from slip10 import SLIP10
 from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.commitment import commit
 from mpcsim.crypto.encoding import Message
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.engine import Definition, Done, Party, Sends, Waiting
 from mpcsim.protocols.engine.events import Ignored, MessageIgnored
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import InFlight, LocalRun
-from mpcsim.protocols.sample_keys import keys
+from mpcsim.protocols.sample_keys import keys, session_id
+from mpcsim.protocols.signing import signer
 from mpcsim.testing.runs import scenarios
 from mpcsim.testing.runs.scenarios import HASH, ProtocolScenario
 from tests.helpers.adversary import Adversary, Tamper
@@ -68,6 +71,35 @@ def run_with(session: Session, *adversaries: Adversary) -> LocalRun:
     run.start()
     run.finish()
     return run
+
+
+def signing_parties(
+    shares: Mapping[int, KeyShare],
+    signers: tuple[int, ...],
+    message: bytes,
+    label: str = "sign",
+    path: Path = (),
+) -> list[Party]:
+    """Signers on either curve; the label names their session and seeds."""
+    seeds = {i: SeededRng(f"{label} {i}") for i in signers}
+    sid = session_id(label)
+    return [
+        signer(shares[i], signers, message, path=path, session_id=sid, rng=rng)
+        for i, rng in seeds.items()
+    ]
+
+
+def presigning_parties(
+    shares: Mapping[int, KeyShare], signers: tuple[int, ...], count: int, label: str = "presign"
+) -> list[Party]:
+    """The same for presignatures."""
+    sid = session_id(label)
+    return [
+        presign.party(
+            presign.setup(shares[i], signers, count), session_id=sid, rng=SeededRng(f"{label} {i}")
+        )
+        for i in signers
+    ]
 
 
 class Ears:
@@ -177,21 +209,30 @@ def check_base_ots(sender: Any, receiver: Any) -> None:
         assert sender.punctured[16 * rest * i :][: 16 * rest] == b"".join(expected)
 
 
-def check_ecdsa(public_key: bytes, signatures: Mapping[int, Any]) -> None:
+def check_ecdsa(public_key: bytes, signatures: Mapping[int, Any], digest: bytes = HASH) -> None:
     """Equal at all, low s, verified and recovered by libsecp256k1."""
     assert len(set(signatures.values())) <= 1
     for signature in signatures.values():
         compact = signature.compact() + bytes([signature.recovery_id])
-        found = PublicKey.from_signature_and_message(compact, HASH, hasher=None)
+        found = PublicKey.from_signature_and_message(compact, digest, hasher=None)
         assert found.format() == public_key
         assert signature.s <= ecdsa.SECP256K1.order // 2
 
 
-def check_frost(public_key: bytes, signatures: Mapping[int, Any]) -> None:
+def check_frost(public_key: bytes, signatures: Mapping[int, Any], message: bytes = HASH) -> None:
     """Equal at all, verified by libsodium."""
     assert len(set(signatures.values())) <= 1
     for signature in signatures.values():
-        VerifyKey(public_key).verify(HASH, signature.encode())
+        VerifyKey(public_key).verify(message, signature.encode())
+
+
+def reassemble(shares: Mapping[int, KeyShare]) -> Any:
+    """The key from shares, which no product code ever computes."""
+    group = next(iter(shares.values())).group
+    parts = (
+        lagrange_coefficient(group, i, [*shares]) * of.secret_share for i, of in shares.items()
+    )
+    return sum(parts, group.scalar(0))
 
 
 # ---------------------------------------------------------------------- the table

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from mpcsim.crypto import SeededRng, Tag
 from mpcsim.crypto.encoding import NO_CONTEXT, U8, Message, PerParty, Reader, Seq
-from mpcsim.crypto.hashing import Tag, tagged_hash
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto.hashing import tagged_hash
 from mpcsim.errors import InvalidEncoding, Reason, UsageError
 from mpcsim.ids import MAX_PARTIES
-from mpcsim.protocols import dkg, ecdsa, frost
+from mpcsim.protocols import LocalRun, dkg, ecdsa, frost, keys, session_id
 from mpcsim.protocols.dkg.messages import Confirm, Deal
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.engine.envelope import ABORT_KIND, AbortNotice, Envelope
@@ -18,8 +18,6 @@ from mpcsim.protocols.engine.party import MAX_UNOPENED
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.frost.steps import SigningNonces
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.protocols.local_run import LocalRun
-from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, alter_kind
 from tests.helpers.sessions import HASH, Ears, judge, run_with, session
 

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.crypto.encoding import Message, WireContext
+from mpcsim.crypto import Message, WireContext
 from mpcsim.errors import InvalidEncoding
-from mpcsim.protocols.engine import Party
-from mpcsim.protocols.engine.envelope import AbortNotice, Envelope
+from mpcsim.protocols import LocalRun, keys
+from mpcsim.protocols.engine import Envelope, Party
+from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
-from mpcsim.protocols.local_run import LocalRun
-from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.runs.fields import alterations, malformations
 from tests.helpers.adversary import Adversary
 from tests.helpers.sessions import DEFINITIONS, RecordedRun, kinds, session

@@ -5,10 +5,9 @@ from dataclasses import fields, replace
 import pytest
 
 from mpcsim.errors import Aborted, Reason
+from mpcsim.protocols import keys, run
 from mpcsim.protocols.dkg import DEFAULT_MTA
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.local_run import run
-from mpcsim.protocols.sample_keys import keys
 from tests.helpers.sessions import DEFINITIONS, session
 
 OTHER_SCHEME = "ot/128"

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.crypto.mta.ot import OtMta
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import SeededRng
+from mpcsim.crypto.mta import OtMta
 from mpcsim.errors import (
     Aborted,
     Blame,
@@ -17,15 +17,12 @@ from mpcsim.errors import (
     Reason,
     UsageError,
 )
-from mpcsim.protocols import dkg, ecdsa, reshare
+from mpcsim.protocols import LocalRun, dkg, ecdsa, keys, reshare, run, session_id
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.ecdsa import ECDSA
-from mpcsim.protocols.engine import Done, Party, Prepared, Waiting
-from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine import Done, Envelope, Party, Prepared, Waiting
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
-from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.reshare import RESHARE
-from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, alter_kind
 
 

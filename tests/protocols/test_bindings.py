@@ -13,43 +13,41 @@ from typing import Any
 
 import pytest
 
-from mpcsim.crypto import schnorr
-from mpcsim.crypto.commitment import commit, opens
+from mpcsim.crypto import SeededRng, Tag, commit, opens, schnorr
+from mpcsim.crypto.groups import ED25519, SECP256K1
 from mpcsim.crypto.groups.curves import curve
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.crypto.groups.secp256k1 import SECP256K1
-from mpcsim.crypto.hashing import Tag
 from mpcsim.crypto.kernels import DEFAULT
-from mpcsim.crypto.mta import ot
-from mpcsim.crypto.mta.base import direction_sid
-from mpcsim.crypto.ot import all_but_one as ot_all_but_one
-from mpcsim.crypto.ot import base as ot_base
-from mpcsim.crypto.ot import extension as ot_extension
-from mpcsim.crypto.rng import Drbg, SeededRng
+from mpcsim.crypto.mta import direction_sid, ot
+from mpcsim.crypto.ot import (
+    all_but_one as ot_all_but_one,
+)
+from mpcsim.crypto.ot import (
+    base as ot_base,
+)
+from mpcsim.crypto.ot import (
+    extension as ot_extension,
+)
+from mpcsim.crypto.rng import Drbg
 from mpcsim.crypto.zero_share import zero_share
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols import dkg, keys, reshare, results, run
 from mpcsim.protocols.dkg.rounds import _digests, new_record
 from mpcsim.protocols.dkg.steps import chain_code
 from mpcsim.protocols.ecdsa import rounds as ecdsa_rounds
-from mpcsim.protocols.engine import Inbox, Party
+from mpcsim.protocols.engine import Envelope, Inbox, Party, echo
 from mpcsim.protocols.engine.channel import pair_secret, seal
-from mpcsim.protocols.engine.echo import echo
-from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.engine.randomness import hedged_seed, round_rng
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.frost import rounds as frost_rounds
 from mpcsim.protocols.frost.messages import Commitments
 from mpcsim.protocols.frost.steps import prestart_hedge
 from mpcsim.protocols.key_share import CHECKSUM_BYTES, KeyShare, _stored
-from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.presign import rounds as presign_rounds
 from mpcsim.protocols.presign.steps import derive_name
 from mpcsim.protocols.presigned.steps import request, shift
 from mpcsim.protocols.reshare.rounds import _confirmation
-from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.gateway.activation.suspensions import Suspensions
-from mpcsim.service.mpc_node.events import Event
+from mpcsim.service.mpc_node import Event
 from mpcsim.service.rpc import signed_messages, statements, suspension_notices
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope
 from mpcsim.service.rpc.session_keys import _call_digest
@@ -59,11 +57,12 @@ from mpcsim.service.vault import (
     Argon2Cost,
     PresignatureHeader,
     SecretStore,
+    VaultUse,
+    answer_tag,
     halves,
     presignatures,
     sealing,
 )
-from mpcsim.service.vault.use import VaultUse, answer_tag
 from tests.helpers.sessions import dkg_session, session
 
 A, B = b"A" * 32, b"B" * 32

@@ -8,18 +8,9 @@ import pytest
 
 from mpcsim.crypto.encoding import NO_CONTEXT, POINT, U16, Message, Optional, Seq, wire
 from mpcsim.crypto.hashing import HashTag, tagged_hash
-from mpcsim.errors import (
-    Aborted,
-    AbortReason,
-    Blame,
-    Consequence,
-    ContractError,
-    UsageError,
-    check,
-)
-from mpcsim.protocols.engine import Definition, Party, Round, RoundOutput, Sends
-from mpcsim.protocols.engine.contract import Delivery
-from mpcsim.protocols.local_run import run
+from mpcsim.errors import Aborted, AbortReason, Blame, Consequence, ContractError, UsageError, check
+from mpcsim.protocols import run
+from mpcsim.protocols.engine import Definition, Delivery, Party, Round, RoundOutput, Sends
 from tests.helpers.toy import ASKED, TOY, Answer, Question, ToySetup, ask, end
 
 

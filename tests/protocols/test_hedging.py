@@ -6,13 +6,12 @@ from itertools import combinations
 
 import pytest
 
+from mpcsim.crypto import SeededRng
 from mpcsim.crypto.groups.group import Point, Scalar
-from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
-from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
+from mpcsim.protocols import LocalRun, dkg, ecdsa, frost, keys, presign, reshare
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.local_run import LocalRun, oldest_first
-from mpcsim.protocols.sample_keys import keys
+from mpcsim.protocols.local_run import oldest_first
 from tests.helpers.sessions import session
 
 SECP, OTHER, ED = keys("secp256k1"), keys("secp256k1", name="another"), keys("ed25519")

@@ -7,8 +7,8 @@ import pytest
 from mpcsim.crypto.mta.schemes import mta_scheme
 from mpcsim.errors import Aborted, InRound, InvalidEncoding, Reason, UsageError
 from mpcsim.protocols import key_share as keyshare
+from mpcsim.protocols import keys
 from mpcsim.protocols.key_share import Guard, KeyShare, PublicKeyRecord
-from mpcsim.protocols.sample_keys import keys
 
 
 def stored(content: bytes) -> bytes:
@@ -90,3 +90,15 @@ def test_the_share_after_an_abort():
     assert not any(after.can_multiply(j) for j in (2, 3))
     assert "redacted" in repr(share)
     assert str(share.secret_share.n) not in repr(share)
+
+
+def test_a_share_of_another_shape_is_refused_before_it_is_computed_with(monkeypatch):
+    """Seal keys are public: a share may name 256 holders, and checking that takes seconds."""
+
+    def not_reached(*arguments):
+        raise AssertionError("the record was checked")
+
+    data = keys("ed25519", 3, 5)[1].to_bytes()
+    monkeypatch.setattr(keyshare, "_consistent", not_reached)
+    with pytest.raises(InvalidEncoding, match="holders"):
+        KeyShare.from_bytes(data, shape=(2, (1, 2, 3)))

@@ -18,11 +18,8 @@ from typing import Any
 
 import pytest
 
-from mpcsim.crypto.commitment import opens
-from mpcsim.crypto.encoding import Message
-from mpcsim.crypto.hashing import Tag
-from mpcsim.crypto.mta.base import direction_sid
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import Message, SeededRng, Tag, opens
+from mpcsim.crypto.mta import direction_sid
 from mpcsim.errors import (
     Aborted,
     Blame,
@@ -34,12 +31,11 @@ from mpcsim.errors import (
     UsageError,
     Where,
 )
-from mpcsim.protocols import ecdsa, reshare
+from mpcsim.protocols import LocalRun, ecdsa, keys, reshare
+from mpcsim.protocols.dkg import Reveal
 from mpcsim.protocols.dkg import steps as dkg_steps
-from mpcsim.protocols.dkg.messages import Commit, Reveal
+from mpcsim.protocols.dkg.messages import Commit
 from mpcsim.protocols.engine import Done, Party
-from mpcsim.protocols.local_run import LocalRun
-from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.runs.fields import alterations
 from tests.helpers.adversary import Adversary, Tampered, alter_kind, drawing, with_round
 from tests.helpers.sessions import HASH, Session, judge, run_with, session
@@ -481,24 +477,15 @@ def check_scenario(reason: Reason, scenario: Scenario) -> None:
     assert str(aborted.where) in str(aborted)
 
 
-@pytest.mark.parametrize("reason", SCENARIOS, ids=lambda reason: reason.name)
-def test_misbehaviour(reason):
-    check_scenario(reason, SCENARIOS[reason])
+CASES = {reason.name: (reason, scenario) for reason, scenario in SCENARIOS.items()}
+CASES |= {f"{r.name} among several": (r, scenario) for r, scenario in AMONG_SEVERAL.items()}
+CASES |= {f"{r.name} of holders": (r, scenario) for r, scenario in BETWEEN_KEY_HOLDERS.items()}
+CASES |= {f"chain code: {name}": case for name, case in WITH_CHAIN_CODES.items()}
 
 
-@pytest.mark.parametrize("reason", AMONG_SEVERAL, ids=lambda reason: reason.name)
-def test_misbehaviour_among_several(reason):
-    check_scenario(reason, AMONG_SEVERAL[reason])
-
-
-@pytest.mark.parametrize("reason", BETWEEN_KEY_HOLDERS, ids=lambda reason: reason.name)
-def test_misbehaviour_between_key_holders(reason):
-    check_scenario(reason, BETWEEN_KEY_HOLDERS[reason])
-
-
-@pytest.mark.parametrize("name", WITH_CHAIN_CODES)
-def test_misbehaviour_with_chain_codes(name):
-    check_scenario(*WITH_CHAIN_CODES[name])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_misbehaviour(case):
+    check_scenario(*case)
 
 
 def test_an_abort_says_who_reported_it():

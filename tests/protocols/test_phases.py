@@ -1,5 +1,7 @@
 """How far a party is, and that all protocols are known by their names and numbers."""
 
+import pytest
+
 from mpcsim.protocols.engine.outcome import Phase
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.signing import PROTOCOLS
@@ -19,16 +21,16 @@ def phases(name: str, party: int) -> list[Phase]:
     return list(dict.fromkeys(found))
 
 
-def test_whoever_has_secrets_from_the_start_need_not_agree():
-    assert phases("frost-2", 1) == [Phase.NOT_STARTED, Phase.SEALED, Phase.OVER]
-
-
-def test_key_generation_agrees_on_secrets():
-    assert phases("dkg-ed25519", 1) == [*list(Phase)[:3], Phase.OVER]
-
-
-def test_resharing_goes_through_every_phase():
-    assert phases("reshare-ed25519", 1) == list(Phase)
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("frost-2", [Phase.NOT_STARTED, Phase.SEALED, Phase.OVER]),  # secrets from the start
+        ("dkg-ed25519", [*list(Phase)[:3], Phase.OVER]),  # agrees on secrets
+        ("reshare-ed25519", list(Phase)),
+    ],
+)
+def test_phases(name: str, expected: list[Phase]) -> None:
+    assert phases(name, 1) == expected
 
 
 def test_protocols_by_name():

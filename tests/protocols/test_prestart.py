@@ -10,15 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.crypto.rng import SystemRng
+from mpcsim.crypto import SystemRng
 from mpcsim.errors import Aborted, Reason, UsageError
 from mpcsim.ids import CLIENT, OPERATOR
-from mpcsim.protocols import ecdsa, frost, presign, signing
-from mpcsim.protocols.engine import Party, Send
+from mpcsim.protocols import ecdsa, frost, keys, presign, signing
+from mpcsim.protocols.engine import Envelope, Party, Send
 from mpcsim.protocols.engine.channel import seal
-from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.engine.prestart import FIRST_KIND
-from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.runs.fields import alterations, malformations
 from tests.helpers.adversary import Adversary, alter_kind
 

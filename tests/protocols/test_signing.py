@@ -7,18 +7,15 @@ from coincurve import PublicKey
 
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import UsageError
-from mpcsim.protocols.local_run import results, run
-from mpcsim.protocols.sample_keys import keys, session_id
+from mpcsim.protocols import keys, results, run, session_id
 from mpcsim.protocols.signing import prestart, signer, signing_input, verifies
+from tests.helpers.sessions import signing_parties
 
 
 def test_a_signature_of_a_child_key():
     shares, hashed, path = keys("secp256k1"), bytes(range(32)), (0, 7)
     record = shares[1].record
-    parties = [
-        signer(shares[i], (1, 2), hashed, path=path, session_id=session_id("pay")) for i in (1, 2)
-    ]
-    signature = next(iter(results(run(parties)).values())).encode()
+    signature = results(run(signing_parties(shares, (1, 2), hashed, path=path)))[1].encode()
     assert verifies(record, hashed, signature, path=path)
     for other in ((), (0,), (7, 0), (0, 7, 0)):
         assert not verifies(record, hashed, signature, path=other)
@@ -50,8 +47,7 @@ def test_a_signature_and_bytes_that_are_none(curve):
     shares = keys(curve)
     record = shares[1].record
     message = signing_input(record, b"pay")
-    parties = [signer(shares[i], (1, 2), message, session_id=session_id("pay")) for i in (1, 2)]
-    signature = next(iter(results(run(parties)).values())).encode()
+    signature = results(run(signing_parties(shares, (1, 2), message)))[1].encode()
     assert verifies(record, message, signature)
     assert not verifies(record, signing_input(record, b"pay more"), signature)
     others = [signature[:n] for n in range(len(signature))]
@@ -62,8 +58,7 @@ def test_a_signature_and_bytes_that_are_none(curve):
 def test_the_twin_with_high_s_is_refused():
     shares, hashed = keys("secp256k1"), bytes(range(32))
     record = shares[1].record
-    parties = [signer(shares[i], (1, 2), hashed, session_id=session_id("pay")) for i in (1, 2)]
-    signature = next(iter(results(run(parties)).values()))
+    signature = results(run(signing_parties(shares, (1, 2), hashed)))[1]
     assert verifies(record, hashed, signature.encode())
     twin = replace(signature, s=ORDER - signature.s, recovery_id=signature.recovery_id ^ 1)
     recoverable = twin.compact() + bytes([twin.recovery_id])

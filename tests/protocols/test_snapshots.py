@@ -6,12 +6,11 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, OPERATOR
-from mpcsim.protocols import presigned
+from mpcsim.protocols import LocalRun, keys, presigned
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.engine.outcome import Phase
-from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.presign import Presignature
-from mpcsim.protocols.sample_keys import keys, presignatures
+from mpcsim.protocols.sample_keys import presignatures
 from tests.helpers.sessions import DEFINITIONS, session
 
 REBUILT = {"definition", "setup", "me", "session_id", "listener", "reproducible"}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mpcsim.crypto.rng import SystemRng
+from mpcsim.crypto import SystemRng
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.rpc.session_keys import SessionKey
@@ -19,8 +19,7 @@ from mpcsim.service.vault import (
     password_key,
     seal_share,
 )
-from mpcsim.service.web import request_records
-from mpcsim.service.web.log_files import LogFile
+from mpcsim.service.web import LogFile, request_records
 from node.local import LocalService
 from tests.helpers.secrecy import LEDGER
 

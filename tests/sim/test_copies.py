@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from mpcsim.capacity.plan import Cheapest
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.groups import ED25519, SECP256K1
 from mpcsim.crypto.kernels import PLAIN
 from mpcsim.crypto.mta import OtMta
 from mpcsim.errors import Reason, UsageError

@@ -11,8 +11,8 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
+from mpcsim.sim import Measured, Network
 from mpcsim.sim.network.latency import Constant, LogNormal
-from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import (
     Distribution,
     GraphMessage,
@@ -22,7 +22,6 @@ from mpcsim.sim.replay import (
     parallel_replay,
 )
 from mpcsim.sim.replay.plan import CHUNK
-from mpcsim.sim.run.compute import Measured
 from mpcsim.sim.statistics.quantile_sketch import ERROR
 
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)

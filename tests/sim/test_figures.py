@@ -18,13 +18,11 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
+from mpcsim.sim import Free, Network, Policy, Simulation, Trace, Verdict, size
 from mpcsim.sim.colours import party_colour
 from mpcsim.sim.figures import FILLS, TALLEST, Chart, critical_path, gantt, sequence_diagram, svg
 from mpcsim.sim.figures.sequence import _spread
-from mpcsim.sim.rich_display import size
-from mpcsim.sim.run.faults import drop
-from mpcsim.sim.simulation import Policy
+from mpcsim.sim.run import drop
 from mpcsim.sim.traces.message_segments import PARTS
 from tests.helpers.pictures import box, canvas_of, check_texts, draw, texts
 from tests.helpers.traces import NAMES, simulation, trace

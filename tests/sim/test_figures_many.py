@@ -25,9 +25,8 @@ from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.experiments.compare import Comparison
 from mpcsim.sim.figures import FILLS, TALLEST, curves, heat_map, ranked_bars, stacked_bars, svg
 from mpcsim.sim.figures.parts.scales import scale_of
-from mpcsim.sim.network.measured.fit import fit
-from mpcsim.sim.network.measured.reading import read
-from mpcsim.sim.replay.results import Explanation, Replay
+from mpcsim.sim.network.measured import fit, read
+from mpcsim.sim.replay import Explanation, Replay
 from tests.helpers import figures as page
 from tests.helpers.pictures import ALLOWED, check_texts, hues, written
 from tests.helpers.traces import simulation

@@ -9,8 +9,7 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.figures import measured_links, svg
-from mpcsim.sim.network.measured.fit import fit
-from mpcsim.sim.network.measured.reading import read
+from mpcsim.sim.network.measured import fit, read
 from tests.vectors.network import make
 
 FOLDER = Path(make.__file__).parent

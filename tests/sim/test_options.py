@@ -18,19 +18,15 @@ import pytest
 from mpcsim.cli import main, program
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
+from mpcsim.sim import Connection, Declared, Link, Measured, Network, Policy, Simulation, Site
 from mpcsim.sim.experiments import experiments
+from mpcsim.sim.network import GilbertElliott, TimedGilbertElliott
 from mpcsim.sim.network.draws import SeededDraws
 from mpcsim.sim.network.latency import Uniform
-from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
-from mpcsim.sim.network.topology import Link, Network, Site
-from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import DrawTable, GraphMessage, MessageGraph, Step, record
+from mpcsim.sim.run import drop
 from mpcsim.sim.run.adversary import Adversary
-from mpcsim.sim.run.compute import Declared, Measured
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.run.faults import drop
-from mpcsim.sim.scenario import Policy
-from mpcsim.sim.simulation import Simulation
 from tests.helpers.options import Shown
 from tests.helpers.sessions import session
 from tests.sim.test_replay import stand_ins

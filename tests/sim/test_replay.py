@@ -476,11 +476,6 @@ def one_message(size: int) -> MessageGraph:
 SAMPLES = 200_000
 
 
-def off(found: float, expected: float) -> float:
-    """By how many standard errors a frequency is off."""
-    return abs(found - expected) / np.sqrt(expected * (1 - expected) / SAMPLES)
-
-
 @pytest.mark.parametrize(
     "latency",
     [LogNormal(20.0, 0.6), LogNormal(20.0, 0.4, 10.0), Gamma(9.0, 2.0), Uniform(2.0, 9.0)],

@@ -7,10 +7,9 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
+from mpcsim.sim import Declared, Network
 from mpcsim.sim.network.latency import Constant, LogNormal
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay import DrawTable, GraphMessage, MessageGraph, Step, record
-from mpcsim.sim.run.compute import Declared
+from mpcsim.sim.replay import DrawTable, GraphMessage, MessageGraph, Step, fitted, record
 from mpcsim.sim.run.engine import VirtualRun
 from tests.helpers.sessions import SESSIONS
 
@@ -68,7 +67,9 @@ def test_close_to_the_simulation(name: str, loss: float) -> None:
     assert np.maximum.reduce(list(quick.parties_ms.values())) == pytest.approx(quick.finished_ms)
 
 
-def test_too_far_off_in_time_is_not_used() -> None:
+def test_too_far_off_in_time_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitted, "JUDGED", 4 * fitted.CHUNK)
+    monkeypatch.setattr(fitted, "SIMULATED", 4 * fitted.CHUNK)
     network = Network.mesh((1, 2), LogNormal(20.0, 0.5), loss=0.02)
     of = call(2_000, 2_000)
     exact = of.replay(network, 500, seed=2)

@@ -10,10 +10,9 @@ import pytest
 
 from mpcsim import Network, Scenario, Simulation
 from mpcsim.errors import UsageError
-from mpcsim.sim import Free, Measured, Trace, rerun
+from mpcsim.sim import Free, Measured, Trace, Verdict, rerun
 from mpcsim.sim.scenario import SECRET_MARK
 from mpcsim.sim.traces.jsonl import MARK
-from mpcsim.sim.traces.records import Verdict
 from tests.helpers.traces import trace
 
 

@@ -13,17 +13,15 @@ from slip10 import SLIP10
 
 from mpcsim import Network, Simulation
 from mpcsim.errors import Aborted, Consequence, Reason, UsageError
+from mpcsim.protocols import keys
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.frost.messages import Commitments
-from mpcsim.protocols.sample_keys import keys
 from mpcsim.protocols.signing import signing_input, verifies
+from mpcsim.sim import Adversary, Free, Policy, Verdict, alter_kind
 from mpcsim.sim.experiments.compare import compare
 from mpcsim.sim.network.latency import LogNormal
-from mpcsim.sim.run.adversary import Adversary, alter_kind
-from mpcsim.sim.run.compute import Free
-from mpcsim.sim.run.faults import Crash, drop, noise, partition
-from mpcsim.sim.simulation import Policy, _same_record
-from mpcsim.sim.traces.records import Verdict
+from mpcsim.sim.run import Crash, drop, noise, partition
+from mpcsim.sim.simulation import _same_record
 
 CURVES = ("secp256k1", "ed25519")
 CHEAP_FIRST = [pytest.param("secp256k1", marks=pytest.mark.soak), "ed25519"]

@@ -12,13 +12,11 @@ import pytest
 from mpcsim.capacity.model.arrivals import Steady, draw_times
 from mpcsim.capacity.simulation.latencies import BLOCK, Latencies
 from mpcsim.ids import PartyId
+from mpcsim.sim import Free, Network, Simulation
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
 from mpcsim.sim.network.latency import Uniform
-from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay.kernels.draws import DrawTable, SampledDraws
-from mpcsim.sim.run.compute import Free
 from mpcsim.sim.run.faults import FaultPlan, noise
-from mpcsim.sim.simulation import Simulation
 from mpcsim.sim.streams import generator
 from tests.helpers.repo import ROOT
 

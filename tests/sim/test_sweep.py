@@ -9,18 +9,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from dask.distributed import Client, LocalCluster
 from pandas.testing import assert_frame_equal
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.experiments.experiments import replay_point, signing_point
-from mpcsim.sim.experiments.sweep import PointFailed, sweep
+from mpcsim.sim import Free, Network, Simulation, replay_point, signing_point, sweep
+from mpcsim.sim.experiments import PointFailed
 from mpcsim.sim.network.latency import Empirical, LogNormal
-from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import record
 from mpcsim.sim.replay.parallel_replay import BLOCK
-from mpcsim.sim.run.compute import Free
-from mpcsim.sim.simulation import Simulation
 from tests.helpers.points import dying_point, failing_point, product_point
 
 GRID = {"a": [1, 2, 3], "b": [0.5, 2.0]}
@@ -111,6 +107,8 @@ def test_threads(expected: pd.DataFrame) -> None:
 @pytest.mark.soak
 def test_dask(expected: pd.DataFrame) -> None:
     """Dask's own executor, unchanged, on a cluster of two processes on this machine."""
+    from dask.distributed import Client, LocalCluster
+
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None

@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, seed, settings
 
 from mpcsim.errors import Aborted, OnReceipt, Reason
-from mpcsim.protocols.engine import Done, Output, Party
-from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine import Done, Envelope, Output, Party
 from mpcsim.testing.runs.scenarios import ProtocolScenario
 
 

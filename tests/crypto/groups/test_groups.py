@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl import bindings as sodium
 
-from mpcsim.crypto.groups import polynomial
+from mpcsim.crypto import SeededRng
+from mpcsim.crypto.groups import ED25519, SECP256K1, polynomial
 from mpcsim.crypto.groups.curves import CURVES, curve
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.crypto.groups.secp256k1 import SECP256K1
-from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import InternalError, InvalidEncoding, UsageError
 from tests.helpers.tiers import examples
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from mpcsim.crypto.kernels import PLAIN, VECTORISED, Kernel
 
 Q = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-XI = 416
 
 both = pytest.mark.parametrize("kernel", [PLAIN, VECTORISED], ids=["plain", "vectorised"])
 seeds = st.integers(0, 2**64)

@@ -5,15 +5,12 @@ import os
 import pytest
 
 from mpcsim import Network, Simulation
-from mpcsim.crypto.mta import schemes
-from mpcsim.crypto.mta.base import Mta
-from mpcsim.crypto.mta.ot import OtMta
-from mpcsim.crypto.mta.schemes import built_in_scheme, mta_scheme, register_scheme
+from mpcsim.crypto.mta import Mta, OtMta, register_scheme, schemes
+from mpcsim.crypto.mta.schemes import built_in_scheme, mta_scheme
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS
-from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols import dkg, reshare, results, run
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.protocols.local_run import results, run
 from tests.examples.open_multiplication import OpenMta
 
 OPEN = OpenMta()

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbformat.v4 import new_code_cell, new_notebook
 from selenium.webdriver import ActionChains, Keys
 
 from mpcsim.service.operations.supervisor import free_port
@@ -24,6 +22,9 @@ TOKEN = "explorer"
 @contextmanager
 def lab(folder: Path, cells: Sequence[str]) -> Iterator[str]:
     """Serve a notebook; gives its address. The server is stopped by its own process id."""
+    import nbformat
+    from nbformat.v4 import new_code_cell, new_notebook
+
     notebook = new_notebook(cells=[new_code_cell(source) for source in cells])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
     nbformat.write(notebook, folder / "explore.ipynb")

@@ -4,9 +4,6 @@ import re
 import sys
 
 import pytest
-from nbclient import NotebookClient
-from nbconvert import HTMLExporter
-from nbformat.v4 import new_code_cell, new_notebook
 
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer.browser_files import FILES, STATIC, script, style
@@ -38,6 +35,10 @@ def test_a_figure_where_widgets_cannot_run(explorer):
 @pytest.mark.soak
 def test_a_figure_in_a_page_that_nobody_has_open():
     """As `jupyter nbconvert --execute --to html` makes it: widgets come first there."""
+    from nbclient import NotebookClient
+    from nbconvert import HTMLExporter
+    from nbformat.v4 import new_code_cell, new_notebook
+
     cell = new_code_cell(
         "from mpcsim import Simulation\n"
         "from mpcsim.lab.explorer import Explorer\n"

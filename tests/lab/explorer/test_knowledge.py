@@ -5,8 +5,8 @@ import json
 import pytest
 
 from mpcsim.lab.explorer import Explorer
+from mpcsim.lab.explorer.model import KnowledgeTrace
 from mpcsim.lab.explorer.model.knowledge import BEFORE, KNOWLEDGE, OWN, secrets_in
-from mpcsim.lab.explorer.model.knowledge_trace import KnowledgeTrace
 from mpcsim.lab.explorer.model.model import as_json, details
 from mpcsim.lab.explorer.model.model import view as make_view
 from mpcsim.protocols.signing import PROTOCOLS

@@ -1,14 +1,16 @@
 """The panel in JupyterLab itself."""
 
+from importlib.util import find_spec
+
 import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
-pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: no browser tests")
 
 from tests.lab.explorer.lab import opened
 from tests.lab.explorer.page import needs_browser, short_folder
 
-pytestmark = [pytest.mark.soak, needs_browser]
+needs_lab = pytest.mark.skipif(not find_spec("jupyterlab"), reason="jupyterlab is not installed")
+pytestmark = [pytest.mark.soak, needs_browser, needs_lab]
 
 CELL = "from mpcsim.lab.what_if import what_if\nwhat_if(b={'access': 'fibre'}, samples=400)"
 

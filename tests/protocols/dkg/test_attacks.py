@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.crypto.encoding import Message
+from mpcsim.crypto import Message
 from mpcsim.errors import Aborted, Reason
-from mpcsim.protocols.dkg import steps
-from mpcsim.protocols.dkg.messages import Deal
+from mpcsim.protocols.dkg import Deal, steps
 from mpcsim.protocols.engine import Done
 from tests.helpers.adversary import Adversary, Tampered, alter_kind
 from tests.helpers.sessions import dkg_session, judge, run_with

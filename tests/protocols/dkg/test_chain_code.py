@@ -4,14 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import SeededRng
 from mpcsim.errors import Aborted, InvalidEncoding, Reason, UsageError
-from mpcsim.protocols import reshare
-from mpcsim.protocols.dkg import steps
-from mpcsim.protocols.dkg.messages import Reveal
+from mpcsim.protocols import LocalRun, keys, reshare, results, run, session_id
+from mpcsim.protocols.dkg import Reveal, steps
 from mpcsim.protocols.key_share import PublicKeyRecord
-from mpcsim.protocols.local_run import LocalRun, results, run
-from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, Tampered, alter_kind
 from tests.helpers.sessions import dkg_session, judge, run_with
 

@@ -6,24 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcsim.crypto import SeededRng
 from mpcsim.crypto.groups.curves import curve
-from mpcsim.crypto.groups.group import Group, Scalar
-from mpcsim.crypto.groups.polynomial import lagrange_coefficient
-from mpcsim.crypto.rng import SeededRng
-from mpcsim.protocols import dkg
+from mpcsim.protocols import dkg, keys, results, run, session_id
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
-from mpcsim.protocols.local_run import results, run
-from mpcsim.protocols.sample_keys import keys, session_id
-from tests.helpers.sessions import RecordedRun, check_key_shares, dkg_session
+from tests.helpers.sessions import RecordedRun, check_key_shares, dkg_session, reassemble
 from tests.helpers.tiers import examples
-
-
-def reassemble(group: Group, shares: dict[int, Scalar]) -> Scalar:
-    """The secret at zero, which no product code ever computes."""
-    total = group.scalar(0)
-    for i, x_i in shares.items():
-        total = total + lagrange_coefficient(group, i, shares) * x_i
-    return total
 
 
 @pytest.mark.parametrize(
@@ -39,7 +27,7 @@ def test_any_t_shares_make_the_key_and_fewer_do_not(name, t, n):
     check_key_shares(held)
     for size in range(1, n + 1):
         for ids in combinations(held, size):
-            secret = reassemble(group, {i: held[i].secret_share for i in ids})
+            secret = reassemble({i: held[i] for i in ids})
             assert (group.base(secret) == record.public_key) == (size >= t)
 
 
@@ -57,7 +45,7 @@ def test_any_identifiers_in_any_order(ids, shuffled, t):
     check_key_shares(shares)
     group = curve("ed25519")
     for pair in combinations(ids, 2):
-        secret = reassemble(group, {i: shares[i].secret_share for i in pair})
+        secret = reassemble({i: shares[i] for i in pair})
         assert group.base(secret) == shares[pair[0]].public_key
 
 

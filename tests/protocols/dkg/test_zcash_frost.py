@@ -4,14 +4,11 @@ import hashlib
 
 import pytest
 
-from mpcsim.crypto import schnorr
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import SeededRng, schnorr
+from mpcsim.crypto.groups import ED25519
 from mpcsim.errors import CheckFailed, Reason
-from mpcsim.protocols import dkg
+from mpcsim.protocols import dkg, results, run, session_id
 from mpcsim.protocols.dkg import steps
-from mpcsim.protocols.local_run import results, run
-from mpcsim.protocols.sample_keys import session_id
 from tests.helpers.drawn import Drawn, DrawnRoot
 from tests.helpers.vectors import load, point, scalar
 

@@ -4,48 +4,37 @@ derived from what the holders agreed on."""
 from dataclasses import replace
 
 import pytest
-from coincurve import PublicKey
-from coincurve.ecdsa import cdata_to_der, deserialize_compact
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcsim.crypto import SeededRng
 from mpcsim.crypto.bip32 import HARDENED, MAX_STEPS
-from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
-from mpcsim.protocols import ecdsa
+from mpcsim.protocols import ecdsa, keys, results, run, session_id
 from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.local_run import results, run
-from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, with_round
-from tests.helpers.sessions import child_key, ecdsa_session, judge, run_with
+from tests.helpers.sessions import (
+    HASH,
+    check_ecdsa,
+    child_key,
+    ecdsa_session,
+    judge,
+    run_with,
+    signing_parties,
+)
 from tests.helpers.tiers import examples
 
-HASH = bytes(range(32))
 PATHS = st.lists(st.integers(0, HARDENED - 1), max_size=MAX_STEPS).map(tuple)
 QUORUMS = st.sampled_from([(1, 2), (1, 3), (2, 3), (1, 2, 3)])
-
-
-def party(share, signers, path, label="child"):
-    return ecdsa.party(
-        ecdsa.setup(share, signers, HASH, path=path),
-        session_id=session_id(label),
-        rng=SeededRng(f"{label} {share.identifier}"),
-    )
 
 
 @examples(7)
 @given(path=PATHS, signers=QUORUMS, seed=st.integers())
 def test_any_path_any_quorum(path, signers, seed):
     shares = keys("secp256k1")
-    found = results(run(party(shares[i], signers, path, str(seed)) for i in signers))
-    assert len(set(found.values())) == 1
-    signature = found[signers[0]]
-    theirs = child_key(shares[1].record, path)
-    der = cdata_to_der(deserialize_compact(signature.compact()))
-    assert PublicKey(theirs).verify(der, HASH, hasher=None)
-    recoverable = signature.compact() + bytes([signature.recovery_id])
-    assert PublicKey.from_signature_and_message(recoverable, HASH, hasher=None).format() == theirs
+    found = results(run(signing_parties(shares, signers, HASH, str(seed), path)))
+    check_ecdsa(child_key(shares[1].record, path), found)
 
 
 # --- who signs with another key -------------------------------------------------------------------
@@ -56,7 +45,7 @@ def test_a_record_with_another_chain_code_is_noticed_before_any_multiplication()
     shares = keys("secp256k1")
     held = {1: shares[1], 2: shares[2]}
     held[2] = replace(held[2], record=replace(held[2].record, chain_code=bytes(32)))
-    outcomes = run(party(share, (1, 2), (0, 7)) for share in held.values())
+    outcomes = run(signing_parties(held, (1, 2), HASH, path=(0, 7)))
     for me, outcome in outcomes.items():
         assert isinstance(outcome, Aborted)
         assert outcome.reason is Reason.SESSION_MISMATCH

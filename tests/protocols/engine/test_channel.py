@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from mpcsim.crypto.rng import SeededRng
-from mpcsim.protocols.engine import channel
-from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.crypto import SeededRng
+from mpcsim.protocols.engine import Envelope, channel
 from tests.helpers.vectors import load
 
 PAIR_SECRET = bytes(range(32))

@@ -5,16 +5,13 @@ from dataclasses import replace
 import pytest
 from nacl import bindings as sodium
 
-from mpcsim.crypto.encoding import WireContext
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import SeededRng, WireContext
+from mpcsim.crypto.groups import ED25519
 from mpcsim.errors import Blame, Reason
-from mpcsim.protocols import frost
+from mpcsim.protocols import frost, keys, run
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
-from mpcsim.protocols.local_run import run
-from mpcsim.protocols.sample_keys import keys
 from tests.helpers.adversary import Adversary, alter_kind
 
 SESSION = bytes(range(32))

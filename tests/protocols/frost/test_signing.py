@@ -4,39 +4,22 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given
 from hypothesis import strategies as st
-from nacl.signing import VerifyKey
 
-from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import UsageError
-from mpcsim.protocols import dkg, frost
+from mpcsim.protocols import frost, keys, results, run
 from mpcsim.protocols.frost import FROST
-from mpcsim.protocols.local_run import results, run
+from tests.helpers.sessions import check_frost, signing_parties
 from tests.helpers.tiers import examples
 
-SESSION = bytes(range(32))
 
-
-def signers_of(shares, quorum, message, session_id=SESSION, seed=0):
-    rng = SeededRng(seed)
-    return [
-        frost.party(
-            frost.setup(shares[i], quorum, message), session_id=session_id, rng=rng.fork(str(i))
-        )
-        for i in quorum
-    ]
-
-
-def the_signature(outcomes):
-    signatures = set(results(outcomes).values())
-    assert len(signatures) == 1
-    return signatures.pop()
-
-
-def assert_verifies(signature, shares, message):
+def assert_signs(shares, signers, message, label="sign"):
+    """Two libraries take the signature, which is the same for all signers."""
     public_key = shares[1].public_key.encode()
-    assert len(signature.encode()) == 64
-    VerifyKey(public_key).verify(message, signature.encode())
-    Ed25519PublicKey.from_public_bytes(public_key).verify(signature.encode(), message)
+    found = results(run(signing_parties(shares, signers, message, label)))
+    check_frost(public_key, found, message)
+    signature = found[signers[0]].encode()
+    assert len(signature) == 64
+    Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
 
 
 @st.composite
@@ -53,17 +36,14 @@ def quorums(draw):
 
 @examples(12)
 @given(quorums(), st.binary(max_size=200), st.integers(0, 2**32))
-def test_any_quorum_signs_any_message(keys, quorum, message, seed):
+def test_any_quorum_signs_any_message(quorum, message, seed):
     threshold, n, signers = quorum
-    shares = keys(threshold, n)
-    signature = the_signature(run(signers_of(shares, signers, message, seed=seed)))
-    assert_verifies(signature, shares, message)
+    assert_signs(keys("ed25519", threshold, n), signers, message, str(seed))
 
 
 @pytest.mark.parametrize("message", [b"", bytes(frost.MAX_MESSAGE_BYTES)])
-def test_shortest_and_longest_message(keys, message):
-    shares = keys(2, 3)
-    assert_verifies(the_signature(run(signers_of(shares, (1, 2), message))), shares, message)
+def test_shortest_and_longest_message(message):
+    assert_signs(keys("ed25519"), (1, 2), message)
 
 
 def test_the_contract():
@@ -80,10 +60,8 @@ def test_the_contract():
 
 
 def test_a_share_of_another_curve_is_refused():
-    agreed = dkg.setup("secp256k1", 2, (1, 2))
-    shares = results(run(dkg.party(agreed, i, session_id=SESSION) for i in (1, 2)))
     with pytest.raises(UsageError, match="secp256k1"):
-        frost.setup(shares[1], (1, 2), b"")
+        frost.setup(keys("secp256k1")[1], (1, 2), b"")
 
 
 @pytest.mark.parametrize(
@@ -98,6 +76,6 @@ def test_a_share_of_another_curve_is_refused():
         ((1, 2), bytes(frost.MAX_MESSAGE_BYTES + 1), "at most"),
     ],
 )
-def test_bad_setups_are_refused(keys, signers, message, complaint):
+def test_bad_setups_are_refused(signers, message, complaint):
     with pytest.raises(UsageError, match=complaint):
-        frost.setup(keys(2, 3)[1], signers, message)
+        frost.setup(keys("ed25519")[1], signers, message)

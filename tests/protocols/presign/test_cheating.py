@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import SeededRng
 from mpcsim.errors import Aborted, Consequence, InRound, Reason
-from mpcsim.protocols import presign, presigned
+from mpcsim.protocols import LocalRun, keys, presigned, run
 from mpcsim.protocols.engine import Done, Party
-from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.presign import PRESIGN
-from mpcsim.protocols.sample_keys import as_unused, keys, presignatures, session_id
+from mpcsim.protocols.sample_keys import as_unused, presignatures
 from mpcsim.testing.runs.fields import alterations
 from tests.helpers.adversary import Adversary, alter_kind, drawing, with_round
-from tests.helpers.sessions import judge, run_with, session
+from tests.helpers.sessions import judge, presigning_parties, run_with, session
 
 CHEATER = 2
 DIGEST, RHO = bytes(range(32)), bytes(32)
@@ -188,23 +187,15 @@ def test_another_key_share():
 # ---------------------------------------------------------------------- OT state
 
 
-def presigner(share, label="presign"):
-    return presign.party(
-        presign.setup(share, (1, 2), 2),
-        session_id=session_id(label),
-        rng=SeededRng(f"{label} {share.identifier}"),
-    )
-
-
 def test_ot_state_is_discarded_and_open_sessions_stop():
     shares = keys("secp256k1")
-    still_open = presigner(shares[1], "open")
-    cheat = altering(presigner(shares[2]), "Offer", ".offers [last].t first bit flipped")
-    aborted = run([presigner(shares[1]), cheat])[1]
+    still_open, _ = presigning_parties(shares, (1, 2), 2, "open")
+    one, two = presigning_parties(shares, (1, 2), 2)
+    aborted = run([one, altering(two, "Offer", ".offers [last].t first bit flipped")])[1]
     assert aborted.reason is Reason.OT_EXTENSION_CHECK
     assert not shares[1].can_multiply(2)
     assert shares[1].after_abort(aborted).peers[2].multiplication is None
-    found = run([still_open, presigner(keys("secp256k1")[2], "open")])[1]
+    found = run([still_open, presigning_parties(keys("secp256k1"), (1, 2), 2, "open")[1]])[1]
     assert found.reason is Reason.SETUP_DISCARDED
     assert not found.culprits
 

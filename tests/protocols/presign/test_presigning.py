@@ -4,33 +4,19 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from coincurve import PublicKey
-from coincurve.ecdsa import cdata_to_der, deserialize_compact
 
-from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import SeededRng
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.protocols import ecdsa, presign, presigned
+from mpcsim.protocols import LocalRun, ecdsa, keys, presign, presigned, results, run, session_id
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.presign import Presignature, presignature
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.protocols.presigned import PRESIGNED
-from mpcsim.protocols.sample_keys import as_unused, keys, presignatures, session_id
+from mpcsim.protocols.sample_keys import as_unused, presignatures
+from tests.helpers.sessions import check_ecdsa, presigning_parties
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
-
-
-def presigners(shares, signers, count, label="presign"):
-    return [
-        presign.party(
-            presign.setup(shares[i], signers, count),
-            session_id=session_id(label),
-            rng=SeededRng(f"{label} {i}"),
-        )
-        for i in signers
-    ]
 
 
 def signers_with(shares, parts, finisher, digest=DIGEST, rho=RHO, label="presigned", path=()):
@@ -42,17 +28,6 @@ def signers_with(shares, parts, finisher, digest=DIGEST, rho=RHO, label="presign
         )
         for i, part in parts.items()
     ]
-
-
-def verify(signature, digest, public_key: bytes) -> None:
-    """libsecp256k1 verifies and recovers; s is low."""
-    compact = signature.compact()
-    der = cdata_to_der(deserialize_compact(compact))
-    assert PublicKey(public_key).verify(der, digest, hasher=None)
-    recoverable = compact + bytes([signature.encode()[64] - 27])
-    found = PublicKey.from_signature_and_message(recoverable, digest, hasher=None)
-    assert found.format() == public_key
-    assert 1 <= signature.s <= ORDER // 2
 
 
 def sign(shares, parts, finisher, digest=DIGEST, rho=RHO):
@@ -67,7 +42,7 @@ def test_every_quorum_signs_whoever_finishes(signers):
     parts = presignatures(2, 3, signers, count=len(signers))
     for k, finisher in enumerate(signers):
         signature = sign(shares, {i: part[k] for i, part in parts.items()}, finisher)
-        verify(signature, DIGEST, shares[1].public_key.encode())
+        check_ecdsa(shares[1].public_key.encode(), {finisher: signature}, DIGEST)
 
 
 def test_paths_that_lead_nowhere():
@@ -78,26 +53,11 @@ def test_paths_that_lead_nowhere():
             presigned.setup(shares[1], part, 1, DIGEST, RHO, path=path)
 
 
-def test_the_parts_are_those_of_one_nonce_and_no_two_alike():
-    """u = r phi and v = sk phi, with R = r G."""
-    shares, parts = keys("secp256k1"), presignatures(2, 3, (1, 2, 3), count=2)
-    assert len({part[k].id for part in parts.values() for k in (0, 1)}) == 2
-    assert len({part[k].R for part in parts.values() for k in (0, 1)}) == 2
-    zero = SECP256K1.scalar(0)
-    for k in (0, 1):
-        part = [parts[i][k] for i in (1, 2, 3)]
-        phi, u, v = (
-            sum((getattr(p, name) for p in part), zero) for name in ("phi_i", "u_i", "v_i")
-        )
-        assert SECP256K1.base(u) == phi * part[0].R
-        assert SECP256K1.base(v) == phi * shares[1].public_key
-    values = [
-        getattr(part[k], name)
-        for part in parts.values()
-        for k in (0, 1)
-        for name in ("phi_i", "u_i", "v_i", "rho_i", "blinding")
-    ]
-    assert len(set(values)) == len(values)
+def test_no_two_parts_are_alike():
+    parts = presignatures(2, 3, (1, 2, 3), count=2)
+    for names, count in ((("id", "R"), 4), (("phi_i", "u_i", "v_i", "rho_i", "blinding"), 30)):
+        every = [getattr(p, name) for part in parts.values() for p in part for name in names]
+        assert len(set(every)) == count
 
 
 def test_with_three_signers_those_who_answer_show_each_other_their_part_first():
@@ -143,7 +103,7 @@ def test_secrets_do_not_show():
     for secret in (part.rho_i, part.blinding):
         assert repr(secret) not in text
         assert secret.hex() not in text
-    (party, _) = presigners(keys("secp256k1"), (1, 2), 1)
+    (party, _) = presigning_parties(keys("secp256k1"), (1, 2), 1)
     party.start()
     shown = repr(party.keep)
     for nonce, later in zip(party.keep.nonces, party.keep.later, strict=True):
@@ -157,7 +117,7 @@ def test_secrets_do_not_show():
 @pytest.mark.parametrize("finisher", [1, 2], ids=["who answers", "who finishes"])
 def test_a_presignature_is_used_once(finisher):
     shares = keys("secp256k1")
-    mine = results(run(presigners(shares, (1, 2), 1, f"once {finisher}")))[2][0]
+    mine = results(run(presigning_parties(shares, (1, 2), 1, f"once {finisher}")))[2][0]
 
     def signer(presignature: Presignature) -> Party:
         agreed = presigned.setup(shares[2], presignature, finisher, DIGEST, RHO)
@@ -193,7 +153,7 @@ def test_using_it_up_is_remembered_beyond_the_object(monkeypatch):
 @pytest.mark.parametrize("finisher", [1, 2], ids=["who answers", "who finishes"])
 def test_a_resumed_session_uses_its_presignature_up_in_the_new_process(finisher):
     shares = keys("secp256k1")
-    mine = results(run(presigners(shares, (1, 2), 1, f"elsewhere {finisher}")))[2][0]
+    mine = results(run(presigning_parties(shares, (1, 2), 1, f"elsewhere {finisher}")))[2][0]
     agreed = presigned.setup(shares[2], as_unused(mine), finisher, DIGEST, RHO)
     party = presigned.party(agreed, session_id=bytes(32))
     party.start()  # in a process that does not tell this one

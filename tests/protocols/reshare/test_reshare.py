@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.crypto.groups.ed25519 import ED25519
-from mpcsim.crypto.groups.polynomial import lagrange_coefficient
-from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto import SeededRng
+from mpcsim.crypto.groups import ED25519
 from mpcsim.errors import Reason, UsageError
-from mpcsim.protocols import frost, reshare
+from mpcsim.protocols import LocalRun, keys, reshare, results, run, session_id
 from mpcsim.protocols.engine import Done, Party
-from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.reshare import RESHARE, definition
-from mpcsim.protocols.sample_keys import keys, session_id
+from tests.helpers.sessions import reassemble, signing_parties
 from tests.helpers.tiers import examples
 
 
@@ -37,15 +35,6 @@ def parties(shares, dealers, receivers=None, threshold=None, label="reshare"):
         )
         for i in everyone
     ]
-
-
-def reassemble(shares):
-    """The key from shares: tests only, product code has no such function."""
-    ids = sorted(shares)
-    group = shares[ids[0]].group
-    return sum(
-        (lagrange_coefficient(group, i, ids) * shares[i].secret_share for i in ids), group.scalar(0)
-    )
 
 
 @pytest.mark.few(2)
@@ -70,12 +59,7 @@ def test_a_lost_share_is_replaced():
     old = keys("ed25519")
     made = parties({2: old[2], 3: old[3]}, (2, 3))
     new = results(run(made))
-    signed = results(
-        run(
-            frost.party(frost.setup(new[i], (1, 2), b"back again"), session_id=bytes(32))
-            for i in (1, 2)
-        )
-    )
+    signed = results(run(signing_parties(new, (1, 2), b"back again")))
     assert len(set(signed.values())) == 1
 
 

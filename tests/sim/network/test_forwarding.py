@@ -11,11 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import Connection
+from mpcsim.sim import Connection, Free, Network, Simulation
 from mpcsim.sim.replay import record
-from mpcsim.sim.run.compute import Free
-from mpcsim.sim.simulation import Simulation
 from tests.helpers import losing
 from tests.sim.network.tcp import lab
 from tests.sim.network.tcp.lab import FULL, Line

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott, describe_loss, mean_loss
-from mpcsim.sim.network.topology import Link, Network, Site
-from mpcsim.sim.network.traffic import Traffic
-from mpcsim.sim.network.transport import Connection, Draws, Transfer
+from mpcsim.sim import Connection, Declared, Link, Network, Site
+from mpcsim.sim.network import Draws, GilbertElliott, TimedGilbertElliott, Traffic
+from mpcsim.sim.network.losses import describe_loss, mean_loss
+from mpcsim.sim.network.transport import Transfer
 from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
-from mpcsim.sim.run.compute import Declared
 from tests.sim.network.tcp.lab import parts, took
 
 ONE, TWO = PartyId(1), PartyId(2)

@@ -6,12 +6,11 @@ import pickle
 import pytest
 
 from mpcsim.errors import UsageError
+from mpcsim.sim import Connection, Link, Network, Policy, Simulation, Site
+from mpcsim.sim.network import REGIONS
 from mpcsim.sim.network.latency import Constant, Uniform
-from mpcsim.sim.network.presets import REGIONS
-from mpcsim.sim.network.topology import CLIENT, INSTITUTION, OPERATOR, Link, Network, Site
-from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.network.topology import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.simulation import Policy, Simulation
 from tests.helpers.toy import toy_parties
 
 SITES = {name: Site(name) for name in ("a", "b", "c")}

@@ -7,25 +7,16 @@ import math
 import ssl
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import (
-    AuthorityInformationAccessOID,
-    ExtendedKeyUsageOID,
-    NameOID,
-    ObjectIdentifier,
-)
 from numba.core import event
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network import traffic
 from mpcsim.sim.network.transport import MAX_WINDOW, MOST_CONNECTIONS, TLS_FLIGHTS, Connection
+from tests.vectors.network import make
 
 KIND = "numba:compile"
 
@@ -101,91 +92,10 @@ def test_resumption_leaves_out_the_certificates() -> None:
 
 # ------------------------------------------------------------------ the sizes of TLS's flights
 
+FOLDER = Path(make.__file__).parent
 HOST = "wallet.example.com"
+"""Of the certificate in ``tls_chain.pem``."""
 VERSIONS = {1: ssl.TLSVersion.TLSv1_3, 2: ssl.TLSVersion.TLSv1_2}
-
-
-def name(common: str, *organisation: str) -> x509.Name:
-    return x509.Name(
-        [x509.NameAttribute(NameOID.ORGANIZATION_NAME, word) for word in organisation]
-        + [x509.NameAttribute(NameOID.COMMON_NAME, common)]
-    )
-
-
-def usage(*allowed: str) -> x509.KeyUsage:
-    every = (
-        "digital_signature", "content_commitment", "key_encipherment", "data_encipherment",
-        "key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
-    )  # fmt: skip
-    return x509.KeyUsage(**{word: word in allowed for word in every})
-
-
-def certificate(
-    subject: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    issuer: x509.Name,
-    issuer_key: ec.EllipticCurvePrivateKey,
-    *more: x509.ExtensionType,
-) -> x509.Certificate:
-    """With what public authorities put into theirs."""
-    authority = subject != name(HOST)
-    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    where = [
-        (AuthorityInformationAccessOID.OCSP, "http://ocsp.authority.example"),
-        (AuthorityInformationAccessOID.CA_ISSUERS, "http://certs.authority.example/1"),
-    ]
-    revoked = x509.UniformResourceIdentifier("http://revoked.authority.example/1.crl")
-    extensions = [
-        x509.BasicConstraints(authority, None),
-        usage("digital_signature", *(("key_cert_sign", "crl_sign") if authority else ())),
-        x509.ExtendedKeyUsage(purposes),
-        x509.SubjectKeyIdentifier.from_public_key(key.public_key()),
-        x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
-        x509.AuthorityInformationAccess(
-            [x509.AccessDescription(oid, x509.UniformResourceIdentifier(at)) for oid, at in where]
-        ),
-        x509.CRLDistributionPoints([x509.DistributionPoint([revoked], None, None, None)]),
-        x509.CertificatePolicies(
-            [x509.PolicyInformation(ObjectIdentifier("2.23.140.1.2.1"), None)]
-        ),
-        *more,
-    ]
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime(2024, 1, 1, tzinfo=UTC))
-        .not_valid_after(datetime(2124, 1, 1, tzinfo=UTC))
-    )
-    for extension in extensions:
-        critical = isinstance(extension, x509.BasicConstraints | x509.KeyUsage)
-        builder = builder.add_extension(extension, critical)
-    return builder.sign(issuer_key, hashes.SHA256())
-
-
-def pem(thing: x509.Certificate) -> bytes:
-    return thing.public_bytes(serialization.Encoding.PEM)
-
-
-@pytest.fixture(scope="module")
-def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A file with the key of ``HOST``, its certificate and that of its authority, and the root that
-    callers know. Two names and two time stamps of transparency logs are in the first."""
-    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(3)]
-    root, authority = name("Root 1", "Some Authority"), name("Authority E1", "Some Authority")
-    stamps = x509.UnrecognizedExtension(ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2"), bytes(245))
-    names = x509.SubjectAlternativeName([x509.DNSName(HOST), x509.DNSName(f"www.{HOST}")])
-    top = certificate(root, keys[0], root, keys[0])
-    between = certificate(authority, keys[1], root, keys[0])
-    own = certificate(name(HOST), keys[2], authority, keys[1], names, stamps)
-    private = keys[2].private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file = tmp_path_factory.mktemp("chain") / "chain.pem"
-    file.write_bytes(pem(own) + pem(between) + private)
-    return file, pem(top).decode()
 
 
 def handshake(
@@ -215,13 +125,12 @@ def handshake(
     return flights, one
 
 
-def measured(chain: tuple[Path, str], round_trips: int, resumed: bool) -> list[int]:
+def measured(round_trips: int, resumed: bool) -> list[int]:
     """The flights of a handshake before the caller may send data."""
-    file, root = chain
     caller = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    caller.load_verify_locations(cadata=root)
+    caller.load_verify_locations(FOLDER / "tls_root.pem")
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(file)
+    server.load_cert_chain(FOLDER / "tls_chain.pem")
     for context in (caller, server):
         context.minimum_version = context.maximum_version = VERSIONS[round_trips]
     flights, end = handshake(caller, server, None)
@@ -236,11 +145,9 @@ def measured(chain: tuple[Path, str], round_trips: int, resumed: bool) -> list[i
     ssl.OPENSSL_VERSION_INFO >= (3, 5), reason="its first flight offers post-quantum keys, too"
 )
 @pytest.mark.parametrize(("round_trips", "resumed"), [(1, False), (1, True), (2, False), (2, True)])
-def test_flights_are_as_long_as_openssl_s(
-    chain: tuple[Path, str], round_trips: int, resumed: bool
-) -> None:
+def test_flights_are_as_long_as_openssl_s(round_trips: int, resumed: bool) -> None:
     """To 15 % or 60 bytes: names, tickets and certificates differ in length."""
-    found = measured(chain, round_trips, resumed)
+    found = measured(round_trips, resumed)
     expected = TLS_FLIGHTS[round_trips, resumed]
     assert len(found) == len(expected)
     for ours, theirs in zip(expected, found, strict=True):

@@ -10,16 +10,11 @@ import pytest
 
 from mpcsim import Network, Simulation
 from mpcsim.errors import UsageError
+from mpcsim.sim import Free
 from mpcsim.sim.network.latency import Constant, Empirical
-from mpcsim.sim.network.measured.fit import Fit, fit
-from mpcsim.sim.network.measured.network_assembly import (
-    AssembledNetwork,
-    assemble_network,
-    role_sites,
-)
-from mpcsim.sim.network.measured.reading import read
+from mpcsim.sim.network.measured import Fit, assemble_network, fit, read
+from mpcsim.sim.network.measured.network_assembly import AssembledNetwork, role_sites
 from mpcsim.sim.replay import record
-from mpcsim.sim.run.compute import Free
 from tests.vectors.network import make
 
 FOLDER = Path(make.__file__).parent

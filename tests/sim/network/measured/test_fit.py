@@ -10,9 +10,8 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.network.latency import Constant, Empirical, Gamma, Latency, LogNormal, Normal
-from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, fit
-from mpcsim.sim.network.measured.reading import read
-from mpcsim.sim.network.measured.series import Probe, Series
+from mpcsim.sim.network.measured import DISTRIBUTIONS, Series, fit, read
+from mpcsim.sim.network.measured.series import Probe
 from tests.vectors.network import make
 
 FOLDER = Path(make.__file__).parent

@@ -10,14 +10,12 @@ import pytest
 
 from mpcsim.capacity import Deployment, Steady, Workload
 from mpcsim.ids import CLIENT, OPERATOR
-from mpcsim.sim.network.losses import GilbertElliott
-from mpcsim.sim.network.topology import Network
+from mpcsim.sim import Connection, Network, Verdict
+from mpcsim.sim.network import GilbertElliott
 from mpcsim.sim.network.traffic import Arrival
-from mpcsim.sim.network.transport import Connection
-from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
+from mpcsim.sim.replay import GraphMessage, MessageGraph, Step, fitted
 from mpcsim.sim.replay.steps import GATEWAY
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.traces.records import Verdict
 from tests.helpers.made_up_costs import made_up
 from tests.helpers.sessions import SESSIONS
 from tests.sim.network.tcp.lab import Line, plain
@@ -104,8 +102,13 @@ def call(timeouts_s: tuple[float, float]) -> MessageGraph:
     [(100, 9_000, True), (100, 10_100, False), (5_900, 9_000, True), (6_100, 9_000, False)],
 )
 def test_the_service_waits_for_20_and_30_seconds(
-    client_ms: float, operator_ms: float, answered: bool, approximate: bool
+    client_ms: float,
+    operator_ms: float,
+    answered: bool,
+    approximate: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(fitted, "JUDGED", fitted.CHUNK)  # all are alike
     network = Network.star(client_ms, operator_ms)
     found = call((30.0, 20.0)).replay(network, 3, approximate=approximate)
     assert (found.failed == 0) == answered
