@@ -229,6 +229,10 @@ class Simulation:
             raise UsageError("faults: expected a list of MessageFault, Partition and Crash")
         self._alone = not (self.shares or self.presignatures)
 
+    def __repr__(self) -> str:
+        done = f", {len(self._done)} operations so far" if self._done else ""
+        return f"<Simulation of {self.network.name}, seed {self.seed}, {self.clock} clock{done}>"
+
     # ------------------------------------------------------------------ scenarios
 
     @classmethod

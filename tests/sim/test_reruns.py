@@ -136,7 +136,8 @@ def test_mermaid() -> None:
 
 
 def test_a_file_with_secrets_is_the_owners_and_a_result_prints_in_a_line(tmp_path: Path) -> None:
-    result = simulation(contents=True).sign()
+    sim = simulation(contents=True)
+    result = sim.sign()
     path = tmp_path / "trace.jsonl"
     path.touch(mode=0o644)
     result.trace.save_jsonl(path, contents=True)
@@ -147,3 +148,4 @@ def test_a_file_with_secrets_is_the_owners_and_a_result_prints_in_a_line(tmp_pat
         assert path.stat().st_mode & 0o777 == 0o600
         assert SECRET_MARK in path.read_text()
     assert len(repr(result)) < 120
+    assert len(repr(sim)) < 120
