@@ -256,6 +256,10 @@ class LocalService:
 
     # ------------------------------------------------------------------ clients
 
+    def token(self, user: str) -> str:
+        """Return a new access token for a user, who is signed up first if need be."""
+        return self.gateway.token(user)
+
     def user(self, username: str) -> httpx.Client:
         """A client whose requests carry an access token of that user, who is signed up first if
         need be.
@@ -289,7 +293,7 @@ class LocalService:
         )
 
     def _authorization(self, username: str) -> dict[str, str]:
-        return {"authorization": f"Bearer {self.gateway.token(username)}"}
+        return {"authorization": f"Bearer {self.token(username)}"}
 
     # ------------------------------------------------------------------ running
 

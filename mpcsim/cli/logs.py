@@ -7,8 +7,7 @@ import os
 import click
 
 from mpcsim.cli.command import Options, option
-from mpcsim.service.process import read
-from mpcsim.service.web import FORMATS, VARIABLE, LogSettings
+from mpcsim.service.process import FORMATS, VARIABLE, LogSettings, read
 
 
 def log_format_option() -> click.Option:

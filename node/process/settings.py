@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from mpcsim.crypto.params import OT_EXTENSION_KS
 from mpcsim.ids import PartyId
 from mpcsim.service.process.http_limits import ConnectionLimits
+from mpcsim.service.process.log_settings import folder_setting, format_setting
 from mpcsim.service.process.settings import (
     SettingsError,
     ValueKind,
@@ -21,7 +22,6 @@ from mpcsim.service.process.settings import (
     whole_number,
 )
 from mpcsim.service.rpc import pinned_identities
-from mpcsim.service.web.logs import folder_setting, format_setting
 
 __all__ = ["LEVELS", "Settings", "SettingsError"]
 

@@ -18,7 +18,7 @@ import yaml
 
 from mpcsim.service.operations.serving import SHUTDOWN_S as GATEWAY_SHUTDOWN_S
 from mpcsim.service.operations.supervisor import HOST, Program, free_port, process_group
-from mpcsim.service.web import logs
+from mpcsim.service.process import log_settings
 from node.serving import SHUTDOWN_S as NODE_SHUTDOWN_S
 from tests.helpers.repo import ROOT
 from tests.repo.test_lock import read_lock
@@ -91,8 +91,8 @@ def test_base_images_cannot_change():
 
 def test_containers_log_for_programs():
     (environment,) = (rest for what, rest in stages()["runtime"] if what == "ENV")
-    assert f"{logs.VARIABLE}=json" in environment.split()
-    assert f"{logs.FOLDER_VARIABLE}=off" in environment.split()  # to standard output alone
+    assert f"{log_settings.VARIABLE}=json" in environment.split()
+    assert f"{log_settings.FOLDER_VARIABLE}=off" in environment.split()  # to standard output alone
 
 
 def test_containers_may_do_little():

@@ -69,6 +69,9 @@ def test_the_other_switches(local_wallet_service: LocalWalletService) -> None:
         with control.expire():
             expired, fresh = (local_wallet_service.user(name) for _ in range(2))
         assert (expired.get(KEY).status_code, fresh.get(KEY).status_code) == (401, 200)
+        with control.expire():
+            local_wallet_service.gateway_user(name)
+            assert control.status()["expire"] == 0
         assert "JWT_EXPIRED" in expired.get(KEY).text
         with control.slow("node", 700):
             assert fresh.get(KEY).elapsed.total_seconds() == pytest.approx(0.7)

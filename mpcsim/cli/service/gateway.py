@@ -37,8 +37,7 @@ from mpcsim.service.gateway import (
     TOKEN_LIFETIME_S,
 )
 from mpcsim.service.operations import HOST
-from mpcsim.service.process import ConnectionLimits, describe, read
-from mpcsim.service.web import SHARE, LogSettings, configure_logs
+from mpcsim.service.process import ConnectionLimits, LogSettings, describe, read
 from mpcsim.sim.network import FORWARDING
 
 if TYPE_CHECKING:
@@ -188,6 +187,7 @@ def run(
         opened: is given the gateway before it serves.
     """
     from mpcsim.service.operations import GatewayOptions, chain_file, open_gateway, serve
+    from mpcsim.service.web import SHARE, configure_logs
 
     limits = read(ConnectionLimits, os.environ)
     shown_at = metrics_port(options)

@@ -23,8 +23,7 @@ from mpcsim.cli.ports import (
 from mpcsim.cli.token import data_option
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.operations import HOST
-from mpcsim.service.process import ConnectionLimits, describe, read
-from mpcsim.service.web import LogSettings, configure_logs
+from mpcsim.service.process import ConnectionLimits, LogSettings, describe, read
 
 if TYPE_CHECKING:
     from mpcsim.service.operations import RunningMpcNode
@@ -74,6 +73,7 @@ def run(
 ) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP; arguments as for the gateway."""
     from mpcsim.service.operations import GatewayOptions, open_mpc_node, serve
+    from mpcsim.service.web import configure_logs
 
     limits = read(ConnectionLimits, os.environ)
     shown_at = metrics_port(options)
@@ -88,6 +88,7 @@ def run(
 def _link(options: Options) -> int:
     from mpcsim.crypto import SystemRng
     from mpcsim.service.operations import prepare
+    from mpcsim.service.web import configure_logs
 
     configure_logs(log_format(options))
     data: Path = options.data

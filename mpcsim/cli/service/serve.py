@@ -34,9 +34,17 @@ from mpcsim.cli.token import data_option
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.operations import DATA_FOLDER, HOST, METRICS_VARIABLE
-from mpcsim.service.process import ConnectionLimits, describe, interrupt_once, read
+from mpcsim.service.process import (
+    FOLDER_VARIABLE,
+    SUPERVISED,
+    VARIABLE,
+    ConnectionLimits,
+    LogSettings,
+    describe,
+    interrupt_once,
+    read,
+)
 from mpcsim.service.storage import REGISTRY
-from mpcsim.service.web import FOLDER_VARIABLE, SUPERVISED, VARIABLE, LogSettings, configure_logs
 from mpcsim.sim import counted
 
 if TYPE_CHECKING:
@@ -89,6 +97,7 @@ def run(options: Options) -> int:
     When anything else ends, so does the rest.
     """
     from mpcsim.service.operations import log_folder_of, process_group
+    from mpcsim.service.web import configure_logs
 
     under = conditions(options.network)
     read(ConnectionLimits, os.environ)

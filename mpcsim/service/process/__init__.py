@@ -13,12 +13,24 @@ from mpcsim.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from mpcsim.service.process.http_limits import ConnectionLimits
+    from mpcsim.service.process.log_settings import (
+        FOLDER_VARIABLE,
+        FORMATS,
+        SUPERVISED,
+        VARIABLE,
+        LogSettings,
+    )
     from mpcsim.service.process.process_lifetime import command_ending_with_parent, interrupt_once
     from mpcsim.service.process.settings import describe, read
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
+    "FOLDER_VARIABLE",
+    "FORMATS",
+    "SUPERVISED",
+    "VARIABLE",
+    "LogSettings",
     "ConnectionLimits",
     "describe",
     "command_ending_with_parent",

@@ -6,25 +6,13 @@ from mpcsim.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from mpcsim.service.web.log_files import LogFile
-    from mpcsim.service.web.logs import (
-        FOLDER_VARIABLE,
-        FORMATS,
-        SUPERVISED,
-        VARIABLE,
-        LogSettings,
-        configure_logs,
-    )
+    from mpcsim.service.web.logs import configure_logs
     from mpcsim.service.web.user_limits import SHARE
 else:
     __getattr__, __dir__ = lazy_names(__name__)
 
 __all__ = [
-    "FOLDER_VARIABLE",
-    "FORMATS",
-    "SUPERVISED",
     "SHARE",
-    "VARIABLE",
     "LogFile",
-    "LogSettings",
     "configure_logs",
 ]

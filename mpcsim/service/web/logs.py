@@ -14,74 +14,27 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from mpcsim.errors import escape_unprintable
-from mpcsim.service.process.settings import ValueKind, setting
+from mpcsim.service.process.log_settings import SUPERVISED
 from mpcsim.service.web import request_ids
 from mpcsim.service.web.log_files import LogFileHandler, log_file
 from mpcsim.service.web.request_records import CURRENT, LineLimits, RequestSink
 from mpcsim.service.web.user_limits import TokenBucket
 
-FORMATS: Final = ("text", "json")
-VARIABLE: Final = "LOG_FORMAT"
-FOLDER_VARIABLE: Final = "LOG_FOLDER"
-NO_FILES: Final = "off"
 SHORT: Final = 8
 """Characters of an id that people are shown."""
 LINES_OF_REQUESTS: Final = TokenBucket(200, 200.0)
 """Lines, besides that about the request, that are logged while requests of one user are handled, or
 of all whose user is not known: a user may have session after session aborted."""
-SUPERVISED: Final = "MPCSIM_SUPERVISED"
-"""Environment variable that is set if whoever started this process tells people that it runs."""
 OF_START: Final = "of_start"
 """Extra member of log records about a process's start: files alone have them if ``SUPERVISED``."""
 PROBE: Final = "mpcsim-supervisor"
 """User-Agent of the requests that ask whether a process has started."""
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
-
-
-def _format(text: str) -> str:
-    if text.lower() not in FORMATS:
-        raise ValueError
-    return text.lower()
-
-
-def format_setting() -> str:
-    """The dataclass field that says how lines are written."""
-    return setting(
-        "text",
-        VARIABLE,
-        ValueKind(_format, "text or json"),
-        "How what is logged is written. text: short, for people. json: a JSON object a line, with "
-        "whole ids, for programs.",
-    )
-
-
-def _folder(text: str) -> str | None:
-    return None if text.lower() == NO_FILES else text
-
-
-def folder_setting() -> str | None:
-    """The dataclass field that says where log files are written."""
-    return setting(
-        None,
-        FOLDER_VARIABLE,
-        ValueKind(_folder, f"a folder, or {NO_FILES}"),
-        "Where what is logged is written, too, with a line for each request; mpcsim logs reads it. "
-        "A process's files are at most 5 of 10 MB. mpcsim serve sets it to DATA/logs.",
-    )
-
-
-@dataclass(frozen=True)
-class LogSettings:
-    """Logging settings of all servers."""
-
-    log_format: str = format_setting()
-    log_folder: str | None = folder_setting()
 
 
 def formatter(log_format: str) -> logging.Formatter:

@@ -46,7 +46,7 @@ class LocalWalletService(LocalService):
     ``down``, ``up``   an MPC node is restarted, and cannot be reached until it is up; the gateway,
     ``kill``           and the node, keep what they have in memory
     ``slow``, ``cut``  of the node alone
-    ``expire``         tokens of ``token`` and ``user``, in place of those of a login
+    ``expire``         tokens that this object issues, in place of those of a login
     ``network``        as there
     =================  ===========================================================================
 
@@ -91,12 +91,6 @@ class LocalWalletService(LocalService):
         token = self.gateway.token(user, SHORT_S)
         self.wait(2000 * SHORT_S)
         return token
-
-    def user(self, username: str) -> httpx.Client:
-        """A client whose requests carry an access token of that user; see ``LocalService``."""
-        client = super().user(username)
-        client.headers["authorization"] = f"Bearer {self.token(username)}"
-        return client
 
     # ------------------------------------------------------------------ hooks of LocalService
 

@@ -30,7 +30,7 @@ from mpcsim.service.operations.supervisor import (
     node_program,
     process_group,
 )
-from mpcsim.service.web.logs import FOLDER_VARIABLE
+from mpcsim.service.process.log_settings import FOLDER_VARIABLE
 
 
 @dataclass(frozen=True)
