@@ -9,7 +9,6 @@ followed.
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import shutil
@@ -97,7 +96,6 @@ def main(output: Path, *options: str) -> int:
     from sphinx.cmd.build import build_main
 
     sys.path.insert(0, str(ROOT))
-    gc.set_threshold(200_000)  # pages are trees of a million nodes, and hardly any is garbage
     # Compiled functions stay what they are in the source, with their docstrings.
     os.environ["NUMBA_DISABLE_JIT"] = "1"
     os.environ["COLUMNS"] = "84"  # of what --help prints

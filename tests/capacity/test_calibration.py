@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mpcsim.capacity.calibration import calibrate, reading
+from mpcsim.capacity.calibration.calibrating import _pool_samples
 from mpcsim.capacity.calibration.fitting import (
     Observations,
     solve_costs,
@@ -132,6 +133,16 @@ def test_event_loops_have_as_many_turns_for_a_message_as_most_often():
         ("loop", 3.0),
         ("loop", 5.0),
         (LATER, 1.0),
+    ]
+
+
+def test_a_load_in_which_a_stage_never_occurs_leaves_the_others_as_they_are():
+    tables = [columns(loop=1.0), columns(loop=3.0, later=2.0)]
+    made = _pool_samples([reading.Samples({"m": table}, {}) for table in tables])
+    assert np.isfinite(made.by_message["m"]).all()
+    assert [(stage.kind, stage.mean_ms) for stage in made.stages("m", reading.Samples({}, {}))] == [
+        ("loop", pytest.approx(2.0)),
+        (LATER, pytest.approx(1.0)),
     ]
 
 

@@ -376,10 +376,10 @@ def _pool_samples(each: Sequence[Samples]) -> Samples:
     found = {}
     for name in names:
         tables = [samples.by_message[name] for samples in each if name in samples.by_message]
-        mean = np.mean([table.mean(axis=0) for table in tables], axis=0)
+        means = np.array([table.mean(axis=0) for table in tables])
+        occurs = (means > 0).all(axis=0)  # under every load: others cannot be scaled
         factors = [
-            np.divide(mean, table.mean(axis=0), out=np.ones_like(mean), where=mean > 0)
-            for table in tables
+            np.divide(means.mean(axis=0), own, out=np.ones_like(own), where=occurs) for own in means
         ]
         found[name] = np.concatenate(
             [table * factor for table, factor in zip(tables, factors, strict=True)]
