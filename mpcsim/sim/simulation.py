@@ -230,7 +230,7 @@ class Simulation:
         self._alone = not (self.shares or self.presignatures)
 
     def __repr__(self) -> str:
-        done = f", {len(self._done)} operations so far" if self._done else ""
+        done = f", {len(self._done)} operations" if self._done else ""
         return f"<Simulation of {self.network.name}, seed {self.seed}, {self.clock} clock{done}>"
 
     # ------------------------------------------------------------------ scenarios

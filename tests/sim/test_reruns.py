@@ -147,5 +147,5 @@ def test_a_file_with_secrets_is_the_owners_and_a_result_prints_in_a_line(tmp_pat
         save(path)  # with the seed of the secrets
         assert path.stat().st_mode & 0o777 == 0o600
         assert SECRET_MARK in path.read_text()
-    assert len(repr(result)) < 120
-    assert len(repr(sim)) < 120
+    assert len(repr(result)) < 200
+    assert len(repr(sim)) < 200
