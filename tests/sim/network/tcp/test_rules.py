@@ -9,7 +9,7 @@ import pytest
 from mpcsim.sim.network.latency import Uniform
 from tests.helpers import losing
 from tests.helpers.losing import data, syn
-from tests.sim.network.tcp.lab import FULL, LONG_TICK, Line, plain, took
+from tests.sim.network.tcp.lab import FULL, LONG_TICK, TICK, Line, plain, took
 
 HALF = 0.5
 """A loss with which several packets in a row may be lost, or arrive."""
@@ -115,3 +115,43 @@ def test_cubic_gives_room_to_others_when_it_loses_before_its_last_maximum() -> N
     assert trips[0] == pytest.approx(49, abs=2)
     at_k = int(2.9 / 0.4)
     assert trips[at_k] == pytest.approx(59, abs=2)
+
+
+@pytest.mark.parametrize("messages", [1, 2, 3])
+def test_each_round_trip_moves_the_timeout_of_ns3(messages: int) -> None:
+    """RFC 6298, 2.3, alpha 1/8 and beta 1/4. The handshake takes 400 ms; the first message is
+    acknowledged at once, each further one after 40 ms. The next is lost, and the timer finds it."""
+    line = Line(plain("ns3", cold=True), mbit_per_s=math.inf, loss=HALF, way=200.0)
+    srtt_ms, rttvar_ms = 400.0, 200.0
+    for nth in range(messages):
+        line(line.now + 500 * nth, FULL, key=losing.key(of={syn(), data(0)}, loss=HALF))
+        rtt_ms = 440.0 if nth else 400.0
+        rttvar_ms += (abs(rtt_ms - srtt_ms) - rttvar_ms) / 4
+        srtt_ms += (rtt_ms - srtt_ms) / 8
+    key = losing.key(data(0), of={data(0), data(0, 1)}, loss=HALF)
+    found = line(line.now + 500, FULL, key=key)
+    assert found.recovery_ms == pytest.approx(srtt_ms + 4 * rttvar_ms)
+
+
+def test_the_clock_of_ns3_has_whole_milliseconds() -> None:
+    """A handshake of 80.6 ms is one of 80: three times that is the first timeout."""
+    line = Line(plain("ns3", cold=True), mbit_per_s=math.inf, loss=HALF, way=40.3)
+    key = losing.key(data(0), of={syn(), data(0), data(0, 1)}, loss=HALF)
+    assert line(0.0, FULL, key=key).recovery_ms == pytest.approx(3 * 80)
+
+
+@pytest.mark.parametrize("messages", [1, 2, 3])
+def test_what_linux_expects_of_round_trips_calms_down(messages: int) -> None:
+    """Each of 400 ms takes a quarter off the deviation (RFC 6298, 2.3), and in Linux off what
+    RTTVAR is above it, from the second message on. Then a segment is lost, so is its probe, after
+    2 SRTT + 200 ms, and the timer finds it."""
+    line = Line(plain(cold=True), mbit_per_s=math.inf, loss=HALF, way=200.0)
+    deviation_ms = variation_ms = 800.0
+    for nth in range(messages):
+        line(line.now + 500 * nth, FULL, key=losing.key(of={syn(), data(0)}, loss=HALF))
+        deviation_ms *= 3 / 4
+        variation_ms -= (variation_ms - deviation_ms) / 4 if nth else 0
+    of = {data(0, tries) for tries in range(3)}
+    found = line(line.now + 500, FULL, key=losing.key(data(0), data(0, 1), of=of, loss=HALF))
+    expected = 1000 + 400 + variation_ms + 2 * LONG_TICK
+    assert found.recovery_ms == pytest.approx(expected, abs=2 * TICK)
