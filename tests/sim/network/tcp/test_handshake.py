@@ -158,7 +158,12 @@ def test_a_syn_and_its_successors_answer(profile: str, late: float) -> None:
 def test_linux_begins_with_one_segment_after_two_lost_syns(
     lost: tuple[int, ...], window: int
 ) -> None:
-    """RFC 5681, section 3.1; RFC 6298 lets one pass, since the first timeout is only 1 s."""
-    key = losing.key(*map(syn, lost), of=PACKETS | {losing.data(k) for k in range(12)}, loss=LOSS)
+    """RFC 5681, section 3.1; RFC 6298 lets one pass, since the first timeout is only 1 s. So does
+    the other end, after SYN-ACKs."""
+    twelve = {losing.data(k) for k in range(12)}
+    key = losing.key(*map(syn, lost), of=PACKETS | twelve, loss=LOSS)
     line = Line(plain(cold=True), mbit_per_s=math.inf, loss=LOSS)
     assert line.flights(0.0, 12, key=key)[0][1] == window
+    line = opened("linux", *map(syn_ack, lost))
+    key = losing.key(of=twelve, loss=LOSS)
+    assert line.flights(line.now + 1, 12, back=True, key=key)[0][1] == window
