@@ -155,3 +155,23 @@ def test_what_linux_expects_of_round_trips_calms_down(messages: int) -> None:
     found = line(line.now + 500, FULL, key=losing.key(data(0), data(0, 1), of=of, loss=HALF))
     expected = 1000 + 400 + variation_ms + 2 * LONG_TICK
     assert found.recovery_ms == pytest.approx(expected, abs=2 * TICK)
+
+
+def test_the_timeout_of_ns3_doubles_up_to_a_minute() -> None:
+    """RFC 6298, 5.5 and 2.5: three round trips of 4 s at first; a segment is lost five times."""
+    line = Line(plain("ns3", cold=True), mbit_per_s=math.inf, loss=HALF, way=2000.0)
+    sent = [data(0, tries) for tries in range(6)]
+    found = line(0.0, FULL, key=losing.key(*sent[:5], of={syn(), *sent}, loss=HALF))
+    assert found.recovery_ms == pytest.approx(1000 * (12 + 24 + 48 + 60 + 60))
+
+
+def test_linux_does_not_widen_a_window_that_is_not_used() -> None:
+    """RFC 7661, in congestion avoidance: half of 20 after a loss, and still after 40 messages of
+    8 segments, each a round trip or more."""
+    loss = 0.0005
+    line = Line(plain("linux", "reno", initial_window=20), mbit_per_s=math.inf, loss=loss)
+    of = [data(k) for k in range(40)]
+    line(0.0, 20 * FULL, key=losing.key(data(0), of={*of[:20], data(0, 1)}, loss=loss))
+    for _ in range(40):
+        line(line.now + 100, 8 * FULL, key=losing.key(of=of[:8], loss=loss))
+    assert line.flights(line.now + 100, 40, key=losing.key(of=of, loss=loss))[0][1] == 10
