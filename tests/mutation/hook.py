@@ -61,6 +61,7 @@ class Patches:
         """Look for them; before the garbage collector is told to forget about them."""
         self._functions: dict[str, list[FunctionType]] = {path: [] for path in mutants.files()}
         path_of = {str(mutants.ROOT / path): path for path in mutants.files()}
+        gc.unfreeze()  # what the tests' own configuration has frozen is not listed
         for found in gc.get_objects():
             if isinstance(found, FunctionType):
                 path = path_of.get(found.__code__.co_filename)
