@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeVar
 
 from mpcsim.errors import UsageError
 
@@ -11,8 +11,6 @@ __all__ = ["FrozenDict", "freeze_fields"]
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-_FROZEN: Final[Mapping[type, Callable[[Any], Any]]] = {list: tuple, set: frozenset}
 
 
 class FrozenDict(dict[K, V]):
@@ -34,10 +32,19 @@ class FrozenDict(dict[K, V]):
         return FrozenDict, (dict(self),)
 
 
+def _frozen(value: Any) -> Any:
+    """Return a value with plain mappings, lists and sets in it frozen, at every depth."""
+    if type(value) is dict:
+        return FrozenDict((key, _frozen(inner)) for key, inner in value.items())
+    if type(value) is list:
+        return tuple(map(_frozen, value))
+    return frozenset(value) if type(value) is set else value
+
+
 def freeze_fields(instance: object, *names: str) -> None:
     """Replace mappings in fields of a frozen dataclass by copies that do not change.
 
-    Lists and sets among their values become tuples and frozensets.
+    Mappings, lists and sets among their values do not change either.
 
     Raises:
         UsageError: a field is no mapping.
@@ -46,5 +53,4 @@ def freeze_fields(instance: object, *names: str) -> None:
         given = getattr(instance, name)
         if not isinstance(given, Mapping):
             raise UsageError(f"{name}: expected a mapping, not {type(given).__name__}")
-        values = ((k, _FROZEN[type(v)](v) if type(v) in _FROZEN else v) for k, v in given.items())
-        object.__setattr__(instance, name, FrozenDict(values))
+        object.__setattr__(instance, name, _frozen(dict(given)))

@@ -46,6 +46,7 @@ from mpcsim.errors import (
     UsageError,
     check,
 )
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.ids import CLIENT, PartyId, party_ids
 
 CHECKSUM_BYTES = 8
@@ -202,6 +203,9 @@ class KeyShare:
     mta: Mta | None
     """Multiplication scheme of ``peers``' state; None on ed25519."""
     guard: Guard = field(default_factory=Guard, compare=False)
+
+    def __post_init__(self) -> None:
+        freeze_fields(self, "peers")
 
     @property
     def group(self) -> Group:

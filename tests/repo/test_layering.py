@@ -294,7 +294,15 @@ def test_a_node_that_starts_loads_what_it_is_made_of():
     loaded = loaded_by("node.__main__, node.serving, node.app")
     rooms = {name.split(".")[1] for name in loaded if name.startswith("mpcsim.")}
     inside = {name.split(".")[2] for name in loaded if name.startswith("mpcsim.service.")}
-    below = {"errors", "ids", "lazy_names", "link_transport", "platforms", "resource_limits"}
+    below = {
+        "errors",
+        "frozen_dict",
+        "ids",
+        "lazy_names",
+        "link_transport",
+        "platforms",
+        "resource_limits",
+    }
     assert rooms == {*below, "crypto", "protocols", "service", "strict_json", "version"}
     assert inside == {"error_codes", "errors", "precis", "process", "rpc", "vault", "web"}
     assert not loaded & {"numpy", "matplotlib", "numba", "httpx", "fastapi", "prometheus_client"}

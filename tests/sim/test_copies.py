@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.plan import Cheapest
 from mpcsim.crypto.groups import ED25519, SECP256K1
 from mpcsim.crypto.kernels import PLAIN
@@ -67,6 +68,8 @@ def test_mappings_in_frozen_values_do_not_change() -> None:
         Cheapest(1000.0, 5)  # type: ignore[arg-type]
     cheapest = Cheapest(1000.0, {"node_cores": [1, 2]})  # type: ignore[dict-item]
     assert cheapest.choices == {"node_cores": (1, 2)}
+    with pytest.raises(TypeError, match="this mapping is frozen"):
+        Costs.measured().cpu_ms["sign secp256k1"].clear()  # type: ignore[attr-defined]
 
 
 def test_a_seed_of_secrets_does_not_show() -> None:

@@ -48,6 +48,7 @@ from mpcsim import strict_json
 from mpcsim.capacity.model.operations import Operation
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import Connection
 
@@ -214,6 +215,9 @@ class Costs:
     cpu_ms: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     """Measured CPU time for each call, by operation, load and part: for the record, nothing uses
     it."""
+
+    def __post_init__(self) -> None:
+        freeze_fields(self, "stages", "turn_ms", "memory_mb", "version", "cold_ms", "cpu_ms")
 
     @property
     def network(self) -> Network:

@@ -22,6 +22,7 @@ from mpcsim.crypto.encoding import (
 from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.crypto.groups.secp256k1 import SECP256K1, Secp256k1Point
 from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.ids import PartyId
 
 REMEMBERED = 1 << 16
@@ -113,6 +114,9 @@ class Presignature:
     commitments: Mapping[PartyId, bytes] = field(repr=False)
     """Commitments to the other signers' rho_j."""
     use: Use = field(default_factory=Use, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        freeze_fields(self, "commitments")
 
     def to_bytes(self) -> bytes:
         """Encode it, self-contained. Secret: encrypt it before it leaves the process."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError, check_type, with_article
+from mpcsim.frozen_dict import freeze_fields
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.replay.results import CompletionTimes
 from mpcsim.sim.rich_display import (
@@ -61,6 +62,9 @@ class Comparison:
 
     runs: Mapping[str, Times]
     """Distributions by name; the first is the reference."""
+
+    def __post_init__(self) -> None:
+        freeze_fields(self, "runs")
 
     @property
     def first(self) -> str:
