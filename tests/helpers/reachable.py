@@ -7,6 +7,7 @@ lock alone, it shows that nothing is missing, and that nothing is there that nob
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
@@ -55,7 +56,7 @@ def reachable(image: str) -> tuple[set[str], set[str]]:
         for module in (".".join(parts[:n]) for n in range(1, len(parts) + 1)):
             path = _file(module)
             if not path and (package := _file(module.rpartition(".")[0])):
-                homes = dict(names_and_homes(package.read_text("utf-8")))
+                homes = _homes(package)
                 new += [homes[parts[-1]]] if parts[-1] in homes else []
             if path and module not in found and not module.startswith(LABORATORY):
                 found.add(module)
@@ -64,6 +65,12 @@ def reachable(image: str) -> tuple[set[str], set[str]]:
     return found, libraries - sys.stdlib_module_names
 
 
+@cache
+def _homes(package: Path) -> dict[str, str]:
+    return dict(names_and_homes(package.read_text("utf-8")))
+
+
+@cache
 def _file(module: str) -> Path | None:
     path = ROOT.joinpath(*module.split("."))
     tried = (path / "__init__.py", path.with_suffix(".py"))
