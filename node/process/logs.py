@@ -118,7 +118,8 @@ class RequestLog:
         extra = {
             "fields": fields,
             LogFileHandler.NOT_IN_FILES: True,
-            OF_START: (b"user-agent", PROBE.encode()) in scope.get("headers", ()),
+            # Anybody may call itself so: what was refused, or failed, is shown all the same.
+            OF_START: status < 400 and (b"user-agent", PROBE.encode()) in scope.get("headers", ()),
         }
         logger.log(level, "request", extra=extra)
 

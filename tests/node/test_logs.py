@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
-from mpcsim.service.web.logs import JsonLines
+from mpcsim.service.web.logs import OF_START, PROBE, JsonLines
 from mpcsim.service.web.request_records import RequestRecord
 from node.process.logs import ANONYMOUS_LINES, RequestLog
 from tests.node.double import doubled
@@ -62,6 +62,15 @@ def test_failures(node, lines):
         ("INFO", 404, "Not found"),
         ("ERROR", 401, 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'),
     ]
+
+
+def test_who_calls_itself_the_supervisor_hides_no_refusal(caplog):
+    """On the console of a supervised node, which leaves out the probes of its start."""
+    scope = {"method": "GET", "path": "/", "headers": [(b"user-agent", PROBE.encode())]}
+    with caplog.at_level(logging.INFO):
+        for status in (200, 404, 401, 500):
+            RequestLog(None)._log(scope, RequestRecord(""), status, 0.0, None)
+    assert [getattr(record, OF_START) for record in caplog.records] == [True, False, False, False]
 
 
 def test_strangers_have_so_many_lines(lines):
