@@ -15,14 +15,15 @@ import pytest
 
 from mpcsim.bench.protocols import keys
 from mpcsim.bench.realtime import signers
-from mpcsim.errors import Aborted, UsageError
+from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocols.engine import Done, Output, Party, Waiting
+from mpcsim.protocols.engine import Output, Party
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction, Link, Network, Site
 from mpcsim.sim.network.transport import Draws
+from mpcsim.sim.run.adversary import WrappedParty
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate
 from mpcsim.sim.run.realtime import event_loop
@@ -226,7 +227,7 @@ def test_an_interrupt_ends_a_run_in_a_thread(
         asyncio.run(notebook())
 
 
-class Wrapped:
+class Wrapped(WrappedParty):
     """A participant that is not quite the party inside."""
 
     def __init__(
@@ -237,22 +238,11 @@ class Wrapped:
         self.party = party
         self._receive = receive
 
-    @property
-    def me(self) -> PartyId:
-        return self.party.me
-
-    @property
-    def outcome(self) -> Done[Any] | Aborted | None:
-        return self.party.outcome
-
     def start(self) -> list[Output[Any]]:
         return self.party.start()
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
         return self._receive(self.party, sender, data)
-
-    def waiting_state(self) -> Waiting | None:
-        return self.party.waiting_state()
 
 
 @pytest.mark.parametrize("inside", [False, True], ids=["script", "notebook"])

@@ -53,7 +53,7 @@ class Signing:
     sessions: SessionTable
     runner: SessionRunner
     lifetime_s: float
-    """After so long a session expires."""
+    """Lifetime of a session, in seconds."""
 
     def sign(self, grant: Grant, data: bytes) -> wire.Body:
         """Begin a signing session, and open this node's half if the request has one.
