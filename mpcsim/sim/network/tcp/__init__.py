@@ -7,5 +7,6 @@ of TLS. Assumed: packets of a direction arrive in order; segments are never spli
 receive window, closing handshakes, HyStart, ECN, pacing, BBR.
 
 ``state`` has the variables; ``kernel`` is the event loop of a connection, ``traffic`` that of all;
-``wire`` is a link's direction, ``segments`` a sender's data, ``receiver`` its far end.
+``wire`` is a link's direction, ``segments`` a sender's data, ``receiver`` its far end. Each rule
+has a test: ``tests/sim/network/tcp/rules.txt``.
 """

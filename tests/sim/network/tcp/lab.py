@@ -15,6 +15,7 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.traffic import Traffic
 from mpcsim.sim.network.transport import Connection, Draws, Transfer
+from tests.helpers import losing
 
 FULL: Final = 1448
 """Bytes of payload in a full segment."""
@@ -74,6 +75,7 @@ class Line:
         self.draws = [
             Draws(direction.forward.mean_ms, direction.backward.mean_ms) for direction in self.ways
         ]
+        self.losses = loss, back_loss
         self.now = 0.0
         self.done: dict[int, Transfer] = {}
         """Transfers that are over, by the number that ``send`` has given; in order of arrival."""
@@ -125,6 +127,40 @@ class Line:
         number = self.send(now, size, **how)
         self.run(number=number)
         return self.done[number]
+
+    def lose(
+        self,
+        pause: float,
+        segments: float,
+        *lost: losing.GraphMessage,
+        back: bool = False,
+        round_trip: float = 0.0,
+        wait: bool = True,
+    ) -> None:
+        """Send a message ``pause`` after the last arrival, of which exactly ``lost`` is lost: of
+        data, acknowledgements and first repetitions, where the direction loses any.
+
+        Args:
+            round_trip: of its segments and their acknowledgements, if not the line's.
+            wait: whether to let time pass until it has arrived.
+        """
+        places = range(math.ceil(segments))
+        there, here = self.losses[back], self.losses[not back]
+        of = {losing.syn(), *map(losing.data, places)} if there else set()
+        of |= {losing.data(packet.place, packet.tries + 1) for packet in lost if not packet.what}
+        if here:
+            of |= {kind(k) for k in places for kind in (losing.ack, losing.late_ack)}
+            of |= {losing.ack(packet.place, 2) for packet in lost if not packet.what}
+        key = losing.key(*lost, of=of, loss=there or here or losing.LOSS)
+        draws = Draws(round_trip / 2, round_trip / 2) if round_trip else None
+        now, size = self.now + pause, round(segments * FULL)
+        number = self.send(now, size, back=back, key=key, draws=draws)
+        if wait:
+            self.run(number=number)
+
+    def state(self, name: str, h: int = 0) -> float:
+        """Return a variable of the first connection's sender of half ``h`` (``state.HALF``)."""
+        return float(self.traffic._records.connections["half"][name][0, h])
 
     def flights(self, now: float, segments: int, **how: Any) -> list[tuple[float, int]]:
         """Send so many full segments; when how many of them arrived, in milliseconds after ``now``.

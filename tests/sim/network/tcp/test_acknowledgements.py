@@ -59,14 +59,6 @@ def test_an_answer_takes_the_acknowledgement_along(profile: str) -> None:
     assert took(line.done[question]) == 50 + 40 + 40
 
 
-@pytest.mark.parametrize("window", [9, 15])
-def test_linux_acknowledges_at_once_at_first(window: int) -> None:
-    """Every segment of a new connection, also the last one of an odd number."""
-    line = fast("linux", window, cold=True)
-    count = 3 * window
-    assert line.flights(0.0, count, key=lucky(count)) == [(120, window), (200, 2 * window)]
-
-
 def test_linux_acknowledges_full_segments_at_once_for_as_long_as_its_window_grows() -> None:
     """Sixteen acknowledgements are quick; each full segment lets the receive window grow, which
     makes one more quick. So the 17th does not wait either, and 2 x 17 go in the next flight."""

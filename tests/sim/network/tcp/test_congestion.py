@@ -24,9 +24,8 @@ def after_losing(
     profile: str, algorithm: str, segments: int, *lost: losing.GraphMessage, **settings: object
 ) -> Line:
     """A connection whose first message has arrived, of which exactly these packets were lost."""
-    of = {data(k, tries) for k in range(segments) for tries in range(3)} | {losing.syn()}
     line = Line(plain(profile, algorithm, **settings), mbit_per_s=math.inf, loss=LOSS)
-    line(0.0, segments * FULL, key=losing.key(*lost, of=of))
+    line.lose(0.0, segments, *lost)
     return line
 
 
@@ -79,14 +78,6 @@ def test_a_second_timeout_leaves_the_threshold_to_linux() -> None:
         line = after_losing(profile, "reno", 1, *packets)
         flights = line.flights(line.now + 200, 30, key=lucky(30))
         assert flights[2][1] == third
-
-
-def test_what_a_probe_repaired_counts_later() -> None:
-    """The last of ten, which a probe sends again. That is a loss like any other (RFC 8985, section
-    7.4.2), but Linux knows only once something after it is acknowledged: the window is 20 until
-    then, and 10 afterwards."""
-    line = after_losing("linux", "reno", 10, data(9), cold=True)
-    assert line.flights(line.now + 200, 30, key=lucky(30)) == [(40, 20), (120, 10)]
 
 
 # ------------------------------------------------------------------ congestion avoidance

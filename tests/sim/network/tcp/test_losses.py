@@ -7,7 +7,6 @@ import pytest
 from tests.helpers import losing
 from tests.helpers.losing import LOSS, data
 from tests.sim.network.tcp.lab import (
-    FULL,
     LONG_TICK,
     SACK_MS,
     SEGMENT_MS,
@@ -24,10 +23,8 @@ both = pytest.mark.parametrize("profile", ["linux", "ns3"])
 def after_losing(profile: str, segments: int, *lost: losing.GraphMessage, **line: object) -> Line:
     """A connection whose first message has arrived, of which exactly these packets were lost."""
     cold = bool(line.pop("cold", False))
-    of = {data(k, tries) for k in range(segments) for tries in range(4)}
-    key = losing.key(*lost, of=of | {losing.syn()})
     made = Line(plain(profile, cold=cold), loss=LOSS, **line)  # type: ignore[arg-type]
-    made(0.0, segments * FULL, key=key)
+    made.lose(0.0, segments, *lost)
     return made
 
 
@@ -101,16 +98,6 @@ def test_linux_probes_later_for_a_single_segment() -> None:
 
 
 # ------------------------------------------------------------------ found by the timer
-
-
-@pytest.mark.parametrize(("count", "waits"), [(1, (240,)), (2, (240, 480)), (3, (240, 480, 960))])
-def test_the_timer_of_ns3_doubles(count: int, waits: tuple[float, ...]) -> None:
-    """A single segment, lost once, twice, three times. A kept connection has seen one round trip:
-    80 + 4 x 80 / 2 (RFC 6298, section 2.2). Each wait is twice as long as the one before (5.5)."""
-    lost = [data(0, tries) for tries in range(count)]
-    transfer = after_losing("ns3", 1, *lost).done[0]
-    assert took(transfer) == pytest.approx(sum(waits) + 0.12016 + 40)
-    assert transfer.recovery_ms == pytest.approx(sum(waits))
 
 
 @pytest.mark.parametrize(("count", "waits"), [(1, (280,)), (2, (280, 280)), (3, (280, 280, 560))])
