@@ -272,6 +272,7 @@ def test_every_option_of_every_command_says_what_it_does() -> None:
         ("network fti x", 2, "mpcsim network: error: No such command 'fti'. Did you mean 'fit'?"),
         ("rotate seal-key operator", 2, "rotate seal-key: error: only if the old key is lost"),
         ("calibrate a b", 2, "calibrate: error: one FILE is written, not a, b"),
+        ("calibrate /no/such/dir/x", 2, "calibrate: error: no such directory: /no/such/dir"),
     ],
 )
 def test_what_is_said_of_commands(words, status, said, capsys) -> None:
