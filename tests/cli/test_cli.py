@@ -313,4 +313,5 @@ def test_failures_show(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "stalled" in out
     assert "party 1 waiting in round" in out
-    assert err == "no key: 1 task left out\n"
+    # Before it, whoever comes first is told that rounds are compiled.
+    assert err.endswith("no key: 1 task left out\n")
