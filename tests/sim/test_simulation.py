@@ -20,6 +20,7 @@ from mpcsim.protocols.signing import signing_input, verifies
 from mpcsim.sim import Adversary, Free, Policy, Verdict, alter_kind
 from mpcsim.sim.experiments.compare import compare
 from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.replay import record
 from mpcsim.sim.run import Crash, drop, noise, partition
 from mpcsim.sim.simulation import _same_record
 
@@ -295,6 +296,8 @@ def test_the_same_operations_in_real_time():
     ("call", "said"),
     [
         (lambda: Simulation(Network.star(), seed="a"), "seed: expected int, not str"),
+        (lambda: Simulation(clock=1), "clock is 1: 'virtual' or 'real'"),
+        (lambda: record(3), "trace: expected Trace, not int"),
         (lambda: Simulation(Network.star(), compute="fre"), "unknown compute 'fre'; did you mean"),
         (lambda: Simulation(compute=3), "compute: expected a model or a name of "),
         (lambda: Simulation(faults=["x"]), "faults: expected a list of MessageFault, Partition"),
