@@ -202,8 +202,10 @@ def cheating(kind: str, change: Callable) -> dict[int, Callable[[Party], Adversa
 
 
 def test_after_an_attack_the_set_up_is_discarded_until_the_next_recovery() -> None:
-    sim = with_key("secp256k1", corrupt=cheating("Offer", spoil_offer))
+    several = Policy(timeout_ms=10_000.0, attempts=3)
+    sim = with_key("secp256k1", corrupt=cheating("Offer", spoil_offer), policy=several)
     result = sim.sign(signers=(1, 2))
+    assert len(result.attempts) == 1  # nobody tries again with a party that is to be banned
     assert result.trace.aborted.reason is Reason.OT_EXTENSION_CHECK
     assert result.trace.aborted.consequence is Consequence.BAN_AND_DISCARD_OT
     assert not sim.shares[1].can_multiply(2)

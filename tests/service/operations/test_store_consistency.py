@@ -106,7 +106,6 @@ CASES = [
 ]
 
 
-@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("moments", "lines", "able"),
     CASES,
@@ -120,6 +119,8 @@ def test_files_of_different_moments(tmp_path, past, caplog, moments, lines, able
     for _ in range(2):
         caplog.clear()
         assert start(folder, past) == (able, before)
+        older = "older than the MPC nodes' stores" in caplog.text
+        assert older == (moments == {**NEW, "gateway": "old"})
         assert told(caplog, logging.ERROR) == sorted(
             f"{files}: {many} cannot be used: {text}" for files, many, text in lines
         )
