@@ -4,8 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-# Worker processes of the test runs: one more than there are cores, for some tests wait.
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)
+# Worker processes of the test runs: each costs some twenty seconds of its own, and few tests wait.
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 # Further arguments for pytest and for the benchmark.
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -98,7 +98,7 @@ serve: install
 	@exec $(BIN)/mpcsim serve $(SERVE_ARGS)
 
 test: install
-	$(BIN)/python -m pytest -n $(JOBS) --durations 15 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations 15 $(PYTEST_ARGS)
 
 # Tests that import, through however many modules, a file that differs from SINCE (any commit).
 SINCE ?= main

@@ -128,7 +128,7 @@ def check_type(argument: str, value: object, kind: type) -> None:
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """Return the error text for an unknown name, with near names and all known ones."""
     names = {each.casefold(): each for each in known}
-    near = [names[each] for each in get_close_matches(name.casefold(), names)]
+    near = [names[each] for each in get_close_matches(str(name).casefold(), names)]
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"unknown {what} {name!r}{hint} (known: {', '.join(names.values())})"
 

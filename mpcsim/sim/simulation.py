@@ -222,6 +222,7 @@ class Simulation:
             self.seed = index(self.seed)
         except TypeError:
             raise UsageError(f"seed: expected int, not {type(self.seed).__name__}") from None
+        self._check_clock()
         self.compute = compute_model(self.compute)
         check_type("policy", self.policy, Policy)
         faults: object = self.faults
@@ -636,8 +637,7 @@ class Simulation:
 
     def _run(self, operation: Operation[R]) -> Result[R]:
         """Run sessions until one completes, the policy gives up, or a party is to be banned."""
-        if self.clock not in ("virtual", "real"):
-            raise UsageError(f"clock is {self.clock!r}: 'virtual' or 'real'")
+        self._check_clock()
         attempts: list[Trace] = []
         while len(attempts) < self.policy.attempts:
             attempts.append(self._run_session(operation))
@@ -647,6 +647,10 @@ class Simulation:
                 break
         self.note_done(operation)
         return self.finish_operation(operation, tuple(map(self.with_scenario, attempts)))
+
+    def _check_clock(self) -> None:
+        if self.clock not in ("virtual", "real"):
+            raise UsageError(f"clock is {self.clock!r}: 'virtual' or 'real'")
 
     def _keep(self, shares: dict[PartyId, KeyShare]) -> PublicKeyRecord:
         self.shares = shares

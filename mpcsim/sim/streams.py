@@ -13,13 +13,22 @@ from typing import Final
 
 import numpy as np
 
+from mpcsim.errors import UsageError
+
 SEED_BITS: Final = 53
 """Bits of a derived seed: every file format and browser holds such integers exactly."""
 
 
 def stream_key(seed: int, purpose: str, *index: int | str) -> int:
-    """Derive 128 bits from a seed, a purpose and an index (SHA-256)."""
-    name = json.dumps([operator.index(seed), purpose, *index], ensure_ascii=True)
+    """Derive 128 bits from a seed, a purpose and an index (SHA-256).
+
+    Raises:
+        UsageError: the seed is no whole number.
+    """
+    try:
+        name = json.dumps([operator.index(seed), purpose, *index], ensure_ascii=True)
+    except TypeError:
+        raise UsageError(f"seed: expected int, not {type(seed).__name__}") from None
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
 
 

@@ -172,8 +172,15 @@ def test_a_filled_gateway(tmp_path):
                     assert held == [None, None, None]
 
 
+def test_notebooks_are_looked_for_and_a_slow_one_is_told(tmp_path):
+    assert "NOT reached" in notebooks.table({"notebook_slow_s": 31.0})
+    with pytest.raises(UsageError, match="no notebooks in"):
+        notebooks.notebook_figures(tmp_path)
+
+
+@pytest.mark.soak  # it starts a kernel
 def test_notebooks_are_timed(tmp_path):
-    import nbformat  # loads a grammar of addresses: a second
+    import nbformat
 
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(6 * 7)")])
     nbformat.write(notebook, tmp_path / "01_small.ipynb")
@@ -181,7 +188,4 @@ def test_notebooks_are_timed(tmp_path):
     figures = notebooks.notebook_figures(tmp_path)
     assert list(figures) == ["notebook_01_small_s"]
     assert "01_small" in notebooks.table(figures)
-    assert "NOT reached" in notebooks.table({"notebook_slow_s": 31.0})
     assert (tmp_path / "01_small.ipynb").read_bytes() == before
-    with pytest.raises(UsageError, match="no notebooks in"):
-        notebooks.notebook_figures(tmp_path / "none")

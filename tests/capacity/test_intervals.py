@@ -104,8 +104,8 @@ def covered(load: float, length_s: float, share: float, runs: int) -> tuple[int,
 
 def test_coverage_on_a_small_grid() -> None:
     cells = [(0.3, 20.0, 0.5), (0.8, 60.0, 0.5), (0.6, 60.0, 0.95), (0.3, 300.0, 0.99)]
-    counts = [covered(*cell, 50) for cell in cells]
-    assert all(printed > 40 for printed, _ in counts)
+    counts = [covered(*cell, 30) for cell in cells]
+    assert all(printed > 24 for printed, _ in counts)
     assert all(inside >= 0.88 * printed for printed, inside in counts)
     assert sum(inside for _, inside in counts) >= 0.92 * sum(printed for printed, _ in counts)
 

@@ -305,7 +305,7 @@ def test_windows_count_as_a_whole(between_s: tuple[float, float], inside: range)
 def test_what_takes_many_runs_leaves_out_their_first_tenths() -> None:
     """In the beginning nobody is answered for a while."""
     slow = Workload(Steady(40.0), events=(ProcessPause(0.0, "gateway", 0.3),))
-    known = {"costs": made_up(), "minutes": 0.15, "seed": 7}
+    known = {"costs": made_up(), "minutes": 0.1, "seed": 7}
     run = STAR.run(slow, seconds=6, costs=made_up())
     assert run.percentile(99, between_s=(0, 6)).ms > 200
     found = cheapest(STAR, slow, {"node_replicas": [1]}, p99_ms=150, **known)  # type: ignore[arg-type]

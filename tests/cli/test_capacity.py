@@ -19,7 +19,7 @@ from mpcsim.sim.experiments import PointFailed
 from tests.helpers.made_up_costs import made_up
 
 CONFIG = """
-seconds = 6
+seconds = 3
 deadline_ms = 1_000
 [star]
 institution = 40.0
@@ -59,7 +59,7 @@ def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, 
     assert main(["capacity", config, *options]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert " for 0:00:06, seed" in out
+    assert " for 0:00:03, seed" in out
     assert "latency, ms " in out
     assert "No shortage is found (tests err in 1% of runs); the busiest is the " in out
     assert "extrapolated: gateway: 2 processes" in out
@@ -69,7 +69,7 @@ def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, 
         assert (folder / name).stat().st_size > 1000
     with (folder / "run.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert sum(int(row["done"]) for row in rows) > 100
+    assert sum(int(row["done"]) for row in rows) > 40
     assert costs == [None]
     assert main(["capacity", config]) == 0
     assert capsys.readouterr().out == "".join(
@@ -78,10 +78,10 @@ def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, 
 
 
 def test_options_are_in_place_of_the_file(config: str, costs, capsys) -> None:
-    options = ["--minutes=0.05", "--seed=2", "--costs=own.toml", "--deadline=1"]
+    options = ["--minutes=0.1", "--seed=2", "--costs=own.toml", "--deadline=1"]
     assert main(["capacity", config, *options]) == 0
     out = capsys.readouterr().out
-    assert " for 0:00:03, seed" in out
+    assert " for 0:00:06, seed" in out
     assert "seed 2" in out
     assert "answered within 1 ms: 0 a second" in out
     assert costs == ["own.toml"]
@@ -112,7 +112,7 @@ def test_what_is_asked_is_shown_without_a_run(config: str, capsys) -> None:
 
 def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, monkeypatch) -> None:
     """The command asks the experiments for what the plan says, and hands on what they find."""
-    text = CONFIG.replace("seconds = 6", "seconds = 1")
+    text = CONFIG.replace("seconds = 3", "seconds = 1")
     text += "[curve]\nrates_per_s = [20, 60]\n[sensitivity]\npercent = 90\n"
     Path(config).write_text(text + "[cheapest]\np99_ms = 250\nchoices = { node_workers = [1] }\n")
     asked: list[object] = []

@@ -2,16 +2,14 @@
 
 No 5xx, no undocumented status, no answer outside its schema, no way around the token, and nothing
 malformed taken for good. That well-formed strings may still be refused is not a fault: they are
-opaque, and only those that generate has returned open anything.
+opaque, and only those that generate has returned open anything. Who runs none of these tests does
+not load schemathesis, which takes a second.
 """
 
 from itertools import count
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given
-from schemathesis import GenerationMode
-from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.helpers.tiers import examples
 from tests.node.harness import answer, system
@@ -30,6 +28,8 @@ USE = [
 ASK = [("GET", "/"), ("GET", "/v3/wallet"), ("GET", "/v3/wallet/key"), ("GET", "/v3/wallet/user")]
 STORED = ("key_id", "encrypted_share", "secret_store")
 NUMBERS = count()
+MODES = POSITIVE, _ = ("positive", "negative")
+"""Requests as the document has them, and just beside it."""
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +41,17 @@ def behind():
 
 @pytest.fixture(scope="module")
 def published(behind):
+    import schemathesis
+
     return schemathesis.openapi.from_url(f"{behind.api.client.base_url}/api/openapi.json")
 
 
 def fuzz(operation, mode, send, count=4):
     """Send that many requests, made from the document or just beside it."""
+    from schemathesis import GenerationMode
 
     @examples(count, suppress_health_check=list(HealthCheck), database=None)
-    @given(operation.as_strategy(generation_mode=mode))
+    @given(operation.as_strategy(generation_mode=GenerationMode(mode)))
     def run(case):
         send(case)
 
@@ -57,13 +60,15 @@ def fuzz(operation, mode, send, count=4):
 
 def check(case, token):
     """Send a request, and hold the answer against the document."""
+    from schemathesis.specs.openapi.checks import positive_data_acceptance
+
     case.call_and_validate(
         headers={"Authorization": f"Bearer {token}"}, excluded_checks=[positive_data_acceptance]
     )
 
 
 @pytest.mark.few(4)
-@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("method", "path"), USE)
 def test_requests(published, behind, method, path, mode):
     token = behind.gateway.token("alice")
@@ -84,16 +89,16 @@ def test_requests_with_a_stored_share(published, behind, method, path):
             case.query["id"] = record["key_id"]
         check(case, token)
 
-    fuzz(published[path][method], GenerationMode.POSITIVE, send)
+    fuzz(published[path][method], POSITIVE, send)
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("method", "path"), MAKE)
 def test_making_keys(published, behind, method, path, mode):
     def send(case):
         name = f"new-{next(NUMBERS)}"
-        if path.endswith("recover") and mode is GenerationMode.POSITIVE:
+        if path.endswith("recover") and mode == POSITIVE:
             answer(behind.user(name).post("/v3/wallet/generate", case.body))
         check(case, behind.gateway.token(name))
 
@@ -105,7 +110,7 @@ def test_questions(published, behind, method, path):
     for name in ("alice", "nobody"):
         token = behind.gateway.token(name)
         operation = published[path][method]
-        fuzz(operation, GenerationMode.POSITIVE, lambda case, token=token: check(case, token))
+        fuzz(operation, POSITIVE, lambda case, token=token: check(case, token))
 
 
 def test_every_operation_is_tried(published):

@@ -270,7 +270,7 @@ async def test_a_gateway_that_will_not_hear_of_it(case, monkeypatch, learnt, cap
     )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("recoveries", [2, 0, 1])
 async def test_only_a_record_of_later_shares_ends_a_report(case, monkeypatch, learnt, recoveries):
     """Neither that there is no such key, nor the record of these shares, of older ones or of

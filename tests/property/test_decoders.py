@@ -19,8 +19,9 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.testing.runs.fields import alterations, malformations
 from tests.helpers.adversary import Adversary
 from tests.helpers.sessions import DEFINITIONS, RecordedRun, kinds, session
+from tests.helpers.tiers import SOAKING, examples
 
-MOST_DAMAGE = 600
+MOST_DAMAGE = 600 if SOAKING else 250
 """Places at which one encoding is damaged: all of them if it is short, else spread evenly."""
 
 
@@ -99,6 +100,7 @@ def refused(d: Decoder, data: bytes) -> bool:
 
 @pytest.mark.few(14)
 @pytest.mark.parametrize("name", NAMES)
+@examples(40)
 @given(data=st.binary(max_size=300))
 def test_random_bytes(name, data):
     refused(decoder(name), data)

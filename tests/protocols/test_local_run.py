@@ -22,3 +22,4 @@ def test_a_run_refuses_what_makes_no_sense():
     with pytest.raises(UsageError, match="party 1: "):
         results(run.outcomes())
     assert set(results(run.finish())) == {1, 2, 3}
+    assert run.depth == {1: 3, 2: 3, 3: 3}  # commit, reveal, deal

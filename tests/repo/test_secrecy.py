@@ -1,7 +1,12 @@
-"""The watch over the suite's logs sees what it should."""
+"""The watch over the suite's logs sees what it should, and texts of values show no secret."""
 
+import importlib
+import inspect
 import logging
+import pkgutil
 from contextlib import closing
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -118,3 +123,25 @@ def test_log_files_have_no_secrets(tmp_path):
     LEDGER.written(text)
     assert LEDGER.leaks() == []
     assert token not in text
+
+
+# Rooms whose values may hold secrets.
+SECRETIVE = ("mpcsim.crypto", "mpcsim.protocols", "mpcsim.service.vault", "mpcsim.service.rpc")
+SECRETIVE += ("mpcsim.service.mpc_node", "mpcsim.service.gateway", "node")
+
+
+def test_fields_that_are_not_shown_stay_hidden():
+    """A field leaves this list, or a new one joins it, after somebody has looked."""
+    found = set()
+    for room in SECRETIVE:
+        for info in pkgutil.walk_packages(importlib.import_module(room).__path__, f"{room}."):
+            if info.name.endswith("__main__"):
+                continue
+            for value in vars(importlib.import_module(info.name)).values():
+                own = isinstance(value, type) and value.__module__ == info.name
+                if own and is_dataclass(value):
+                    hidden = {each.name for each in fields(value) if not each.repr}
+                    hidden &= inspect.get_annotations(value).keys()
+                    found |= {f"{info.name}.{value.__name__}.{each}" for each in hidden}
+    listed = Path(__file__).with_name("hidden_fields.txt").read_text("utf-8").split()
+    assert sorted(found) == listed

@@ -58,6 +58,7 @@ def agree(found: Distribution, kept: Replay) -> None:
     for percent, exact in kept.percentiles(PERCENTS).items():
         assert abs(found.percentile(percent) - exact) <= ERROR * exact
     assert found.approximation == kept.approximation
+    assert len(found.curve()) <= found.samples, "no dot of a figure rests on less than a sample"
 
 
 @pytest.mark.parametrize("network", [NETWORK, NETWORK.with_link("site 1", "site 2", loss=0.02)])

@@ -363,4 +363,4 @@ def test_a_large_diagram_costs_calls_in_proportion() -> None:
         profile.runcall(sequence_diagram, made)
         return sum(each.callcount for each in profile.getstats())
 
-    assert calls(8) < 6 * calls(2)
+    assert calls(4) < 3 * calls(2)

@@ -200,6 +200,12 @@ def test_cells_without_a_number_are_left_out_and_magnitudes_are_told_apart() -> 
     assert dark["40"] - dark["7"] == pytest.approx(dark["7"] - dark["1"], abs=0.05)
 
 
+def test_values_that_differ_late_have_cells_of_their_own() -> None:
+    rows = [(per_s, "x", ms) for per_s, ms in ((1000.001, 1.0), (1000.002, 3.0))]
+    table = pd.DataFrame(rows, columns=["per_s", "b", "elapsed_ms"])
+    assert [text for text, _ in cells(heat_map(table, "per_s", "b")).values()] == ["1", "3"]
+
+
 def test_grids_that_are_no_heat_map() -> None:
     grid = {"a": [1, 2], "b": [1, 2], "c": ["x", "y"]}
     rows = [(a, b, c, a + b) for a in grid["a"] for b in grid["b"] for c in grid["c"]]  # type: ignore[operator]

@@ -536,6 +536,8 @@ def test_bad_questions() -> None:
             found.percentile(percent)
     with pytest.raises(UsageError, match="at least 2"):
         found.cdf(1)
+    with pytest.raises(UsageError, match="percentiles: expected Iterable, not int"):
+        found.percentiles(99)
 
 
 # ---------------------------------------------------------------------- what cannot be replayed
@@ -547,6 +549,8 @@ def test_bad_questions() -> None:
         ("frost-2", 0, {}, "samples"),
         ("frost-2", -1, {}, "samples"),
         ("frost-2", 1.5, {}, "samples"),
+        ("frost-2", 10, {"seed": "x"}, "seed: expected int, not str"),
+        ("frost-2", 10, {"network": 3}, "network: expected Network, not int"),
         ("frost-2", 11, {"draws": DrawTable(10)}, "10 samples"),
         ("frost-2", 10, {"draws": DrawTable(10)}, ""),
         ("frost-2", 10, {"costs": Measured()}, "measured cannot be replayed"),

@@ -35,8 +35,8 @@ def call(up: int, down: int) -> MessageGraph:
 def test_one_segment_is_fitted() -> None:
     """A small message takes its latency and its time on the wire; nothing is left over."""
     network = Network.mesh((1, 2), LogNormal(20.0, 0.5))
-    quick = call(100, 100).replay(network, 40_000, approximate=True)
-    exact = call(100, 100).replay(network, 40_000)
+    quick = call(100, 100).replay(network, 20_000, approximate=True)
+    exact = call(100, 100).replay(network, 20_000)
     for percent in (5, 50, 95):
         assert quick.percentile(percent) == pytest.approx(exact.percentile(percent), rel=0.02)
     assert quick.std_ms == pytest.approx(exact.std_ms, rel=0.05)
@@ -51,8 +51,8 @@ def test_close_to_the_simulation(name: str, loss: float) -> None:
     latencies = (LogNormal(20.0, 0.2), LogNormal(5.0, 0.2), LogNormal(70.0, 0.2))
     network = Network.star(*latencies, loss=loss)
     of = graph(name)
-    quick = of.replay(network, 50_000, approximate=True, parties=True)
-    exact = of.replay(network, 8_000, seed=9)
+    quick = of.replay(network, 20_000, approximate=True, parties=True)
+    exact = of.replay(network, 4_000, seed=9)
     found = quick.approximation
     assert found is not None
     assert abs(found.mean) < 0.03

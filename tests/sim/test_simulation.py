@@ -20,6 +20,7 @@ from mpcsim.protocols.signing import signing_input, verifies
 from mpcsim.sim import Adversary, Free, Policy, Verdict, alter_kind
 from mpcsim.sim.experiments.compare import compare
 from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.replay import record
 from mpcsim.sim.run import Crash, drop, noise, partition
 from mpcsim.sim.simulation import _same_record
 
@@ -201,8 +202,10 @@ def cheating(kind: str, change: Callable) -> dict[int, Callable[[Party], Adversa
 
 
 def test_after_an_attack_the_set_up_is_discarded_until_the_next_recovery() -> None:
-    sim = with_key("secp256k1", corrupt=cheating("Offer", spoil_offer))
+    several = Policy(timeout_ms=10_000.0, attempts=3)
+    sim = with_key("secp256k1", corrupt=cheating("Offer", spoil_offer), policy=several)
     result = sim.sign(signers=(1, 2))
+    assert len(result.attempts) == 1  # nobody tries again with a party that is to be banned
     assert result.trace.aborted.reason is Reason.OT_EXTENSION_CHECK
     assert result.trace.aborted.consequence is Consequence.BAN_AND_DISCARD_OT
     assert not sim.shares[1].can_multiply(2)
@@ -295,6 +298,8 @@ def test_the_same_operations_in_real_time():
     ("call", "said"),
     [
         (lambda: Simulation(Network.star(), seed="a"), "seed: expected int, not str"),
+        (lambda: Simulation(clock=1), "clock is 1: 'virtual' or 'real'"),
+        (lambda: record(3), "trace: expected Trace, not int"),
         (lambda: Simulation(Network.star(), compute="fre"), "unknown compute 'fre'; did you mean"),
         (lambda: Simulation(compute=3), "compute: expected a model or a name of "),
         (lambda: Simulation(faults=["x"]), "faults: expected a list of MessageFault, Partition"),

@@ -106,7 +106,7 @@ class Kernel(Protocol):
     def xor(self, a: bytes, b: bytes) -> bytes:
         """Return the exclusive or of two buffers of the same length."""
 
-    def select_rows(self, bits: bytes, rows: bytes, row_bytes: int, repeats: int = 1) -> bytes:
+    def select_rows(self, bits: bytes, rows: bytes, row_bytes: int, repeats: int) -> bytes:
         """Keep row ``i`` if bit ``i`` is set, else zero it (``Delta_i * u_i``).
 
         Every row counts as ``repeats`` equal ones.

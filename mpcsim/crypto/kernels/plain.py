@@ -40,7 +40,7 @@ def xor(a: bytes, b: bytes) -> bytes:
     return bytes(x ^ y for x, y in zip(a, b, strict=True))
 
 
-def select_rows(bits: bytes, rows: bytes, row_bytes: int, repeats: int = 1) -> bytes:
+def select_rows(bits: bytes, rows: bytes, row_bytes: int, repeats: int) -> bytes:
     """Keep row ``i`` if bit ``i`` is set, else zero it."""
     interface.check_select(bits, rows, row_bytes, repeats)
     zero = bytes(row_bytes)

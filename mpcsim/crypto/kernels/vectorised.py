@@ -101,7 +101,7 @@ def xor(a: bytes, b: bytes) -> bytes:
     return (np.frombuffer(a, np.uint8) ^ np.frombuffer(b, np.uint8)).tobytes()
 
 
-def select_rows(bits: bytes, rows: bytes, row_bytes: int, repeats: int = 1) -> bytes:
+def select_rows(bits: bytes, rows: bytes, row_bytes: int, repeats: int) -> bytes:
     """Keep row ``i`` if bit ``i`` is set, else zero it."""
     n = interface.check_select(bits, rows, row_bytes, repeats)
     matrix = np.frombuffer(rows, np.uint8).reshape(-1, 1, row_bytes)

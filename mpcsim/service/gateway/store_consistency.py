@@ -2,33 +2,30 @@
 
 ``gateway.sqlite`` (the registry), ``operator.sqlite`` and ``institution.sqlite`` belong together,
 but files get lost, and are restored from backups of different days. The check lists every share
-(``compare``), has ``activation`` resolve the keys that are not simply in order, and logs the rest:
+(``compare``), has ``activation`` resolve the keys that are not simply in order, and logs the rest.
 
-    ======================= ======================================= ================================
-    Inconsistency           Evidence                                Consequence
-    ======================= ======================================= ================================
-    damaged, truncated      SQLite's own check                      no start
-    of another deployment   another deployment's name in it         no start
-    another store's file    another role in it                      no start
-    missing or empty        no users or shares, while others have   ERROR; the keys without shares
-                            some                                    cannot be used; none is made if
-                                                                    one MPC node's file alone is it
-    registry older, users   a newer record of the key that both MPC WARNING; **the registry follows
-    known to it             nodes have signed, at both of them      the record**; the key works
-    both others older, key  a vote of one MPC node alone            WARNING; the voted share stays
-    just made; or a session                                         until the key is next generated
-    that was cut off                                                or recovered
-    damaged record of a key its signatures do not verify, when the  WARNING; the registry takes the
-    in the registry         key is first used                       MPC nodes'; the key works
-    registry older, user    shares of a user it does not have       ERROR; these keys cannot be used
-    unknown to it
-    one MPC node older      its share of a key is of fewer          ERROR; these keys cannot be
-                            recoveries than registered, or missing  used. After ``mpcsim restore``
-                                                                    the share that was replaced goes
-    one MPC node newer,     what the other holds is older, or       ERROR; these keys cannot be used
-    the other two older     missing; nobody follows one node alone
-    both MPC nodes older    as for one                              ERROR; these keys cannot be used
-    ======================= ======================================= ================================
+**No start**, because the file cannot be the right one:
+
+- SQLite's own check says that it is damaged or truncated;
+- it bears another deployment's name, or another store's role.
+
+**Resolved**, with a WARNING, because what both MPC nodes have signed decides; the keys work:
+
+- The registry is older, and knows the user: both MPC nodes hold a newer record that both have
+  signed. The registry follows it.
+- The registry's record of a key is damaged: its signatures do not verify when the key is first
+  used. The registry takes the MPC nodes' record.
+- One MPC node alone has voted for a share: both other files are older, the key was just made, or a
+  session was cut off. The voted share stays until the key is next generated or recovered.
+
+**Left as it is**, with an ERROR, because nobody follows one file alone; these keys cannot be used:
+
+- The registry is older, and does not know the user of a share.
+- One MPC node, or both, is older: its share is of fewer recoveries than registered, or missing.
+  After ``mpcsim restore`` of one, the share that a newer one replaced goes.
+- One MPC node is newer: what registry and other node hold is older, or missing.
+- A file is missing or empty while others have users or shares. If it is one MPC node's alone, no
+  new key is made either: the node's identity is gone, and the other node makes none with another.
 
 Votes that a stop has left open are no inconsistency: with both, the key comes into force. An ERROR
 names the files, how many keys and users, and the remedy: stop the service, put the right backup
@@ -131,8 +128,8 @@ class ConsistencyCheck:
 
         Args:
             registered: the key as the registry has it now.
-            fits: whether both MPC nodes hold its shares in force.
-            alone: whether one node has voted for newer shares and the other has not.
+            consistent: whether both MPC nodes hold its shares in force.
+            lone_vote: whether one node has voted for newer shares and the other has not.
         """
         key = self._keys[at]
         before, key.registered = key.registered, registered

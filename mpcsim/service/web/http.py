@@ -172,7 +172,7 @@ def _declared_length(request: Request, limit: int) -> int | None:
     declared = request.headers.get("content-length")
     if declared is None:
         return None
-    if not declared.isdecimal() or len(declared) > 12 or int(declared) > limit:
+    if not declared.isdecimal() or len(declared) > len(str(limit)) or int(declared) > limit:
         raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
     return int(declared)
 

@@ -131,10 +131,15 @@ def _pivot(
             f"{', '.join(others)} varies, too: show one value at a time, "
             f'as in table[table["{others[0]}"] == ...]'
         )
-    order = [list(dict.fromkeys(map(_name, table[name]))) for name in (rows, columns)]
-    named = table.assign(**{str(n): table[n].map(_name) for n in (rows, columns)})
+    named = table.assign(**{str(n): _names(table[n]) for n in (rows, columns)})
     found: pd.DataFrame = named.pivot_table(value, rows, columns, how)
-    return found.reindex(index=order[0], columns=order[1])
+    return found.reindex(index=named[rows].unique(), columns=named[columns].unique())
+
+
+def _names(values: pd.Series) -> pd.Series:
+    """Return short names of values; long ones where different values would have the same."""
+    short, long = values.map(_name), values.map(str)
+    return short if short.nunique() == long.nunique() else long
 
 
 def _shades(known: np.ndarray[Any, np.dtype[np.float64]]) -> Callable[[float], float]:

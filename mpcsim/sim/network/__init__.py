@@ -3,8 +3,10 @@
 Model: each link has a one-way latency distribution, a rate shared by its connections (FIFO), a
 queue of bounded size, and losses, independent or in bursts (Gilbert-Elliott). Messages are segments
 of TCP (``tcp``; RFC 9293, 5681, 6298, 6675, 8985, 9438, as Linux or ns-3 implement them), after
-handshakes of TCP and TLS. Assumed: a message's packets have one latency and arrive in order. Left
-out: reordering, cross traffic, the receive window, BBR.
+handshakes of TCP and TLS. Assumed: a message's packets have one latency and arrive in order. So an
+answer also waits for the acknowledgements sent before it, whose latency is drawn by itself: 1 to 5
+% of a signature's protocol over access networks with jitter, of a REST call nothing; explanations
+call it queueing. Left out: reordering, cross traffic, the receive window, BBR.
 
 ``topology`` defines a ``Network``, ``transport`` its connections, ``traffic`` simulates messages on
 its links; ``draws`` is where randomness enters. ``presets`` has public figures, ``measured`` makes

@@ -31,7 +31,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Definition
 from mpcsim.protocols.signing import PROTOCOLS
@@ -114,7 +114,7 @@ class MessageGraph:
                 parties than cores (their order would depend on the sample); cut-through forwarding;
                 an approximation with ``explain`` or ``draws``.
         """
-        _check(samples, approximate, tolerance, explain=explain, draws=draws is not None)
+        _check(network, samples, approximate, tolerance, explain=explain, draws=draws is not None)
         costs = costs or Free()
         plan = Plan(self.steps, self.messages, network, costs, self.scope, self.timeouts_s)
         fitted = FittedTransfers(plan, network, costs, seed) if approximate else None
@@ -184,7 +184,7 @@ class MessageGraph:
             raise TypeError(f"distribution has no argument {min(unknown)!r}")
         explain, approximate = options.get("explain", False), options.get("approximate", False)
         tolerance = options.get("tolerance", TOLERANCE)
-        _check(samples, approximate, tolerance, explain=explain)
+        _check(network, samples, approximate, tolerance, explain=explain)
         costs = options.get("costs") or Free()
         job = ReplayJob(
             self.steps,
@@ -222,8 +222,11 @@ class MessageGraph:
         )
 
 
-def _check(samples: int, approximate: bool, tolerance: float, **more: bool) -> None:
+def _check(
+    network: Network, samples: int, approximate: bool, tolerance: float, **more: bool
+) -> None:
     """Raise ``UsageError`` if the arguments of a replay do not fit together."""
+    check_type("network", network, Network)
     if not 0 < tolerance < math.inf:
         raise UsageError(f"tolerance is {tolerance}: not above 0, or not finite")
     if tolerance != TOLERANCE and not approximate:
@@ -249,6 +252,7 @@ def record(trace: Trace, definition: Definition[Any, Any] | None = None) -> Mess
         UsageError: a party did not finish, a fault dropped or duplicated a message, or the trace
             is of several sessions or of an unknown protocol.
     """
+    check_type("trace", trace, Trace)
     unfinished = [ending for ending in trace.endings if ending.status != "done"]
     if unfinished:
         who = ", ".join(f"party {e.party} {e.status}" for e in unfinished)

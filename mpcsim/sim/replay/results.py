@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId
 from mpcsim.sim.replay.kernels.arrays import Floats
 from mpcsim.sim.rich_display import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
 
 CURVE_POINTS: Final = 10_001
-"""Number of points of a plotted distribution function."""
+"""Most points of a plotted distribution function; it has no more than there are samples."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +210,7 @@ class CompletionTimes(ABC):
         Raises:
             UsageError: one is not between 0 and 100.
         """
+        check_type("percentiles", percents, Iterable)
         asked = list(percents)
         for percent in asked:
             if not 0 <= percent <= 100:
@@ -410,7 +411,7 @@ class Distribution(CompletionTimes):
         return self.finished.cdf(ms) * self.finished.count / self.samples
 
     def curve(self) -> Floats:
-        return self.cdf(CURVE_POINTS)[0]
+        return self.cdf(min(CURVE_POINTS, max(2, self.finished.count)))[0]
 
     def notes(self) -> list[str]:
         return [f"none of the samples kept: percentiles to {ERROR:.1%}", *super().notes()]

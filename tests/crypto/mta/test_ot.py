@@ -1,17 +1,19 @@
 """OT-based multiplication: the algebra, and each way to cheat in it."""
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
-from mpcsim.crypto.kernels import DEFAULT
+from mpcsim.crypto.kernels import DEFAULT, Kernel, ScalarVector
 from mpcsim.crypto.mta.base import direction_sid
-from mpcsim.crypto.mta.ot import OtMta, OtReply
+from mpcsim.crypto.mta.ot import OtMta, challenge
 from mpcsim.crypto.mta.schemes import mta_scheme
 from mpcsim.crypto.ot import base as ot_base
+from mpcsim.crypto.ot import extension
 from mpcsim.crypto.ot.base import bit
 from mpcsim.crypto.params import LIKE_SILENCE, STANDARD, OtParameters
 from mpcsim.crypto.rng import SeededRng
@@ -133,22 +135,47 @@ def test_any_altered_part_of_the_offer_is_caught(setups, field):
         assert caught.value.reason is Reason.OT_EXTENSION_CHECK
 
 
-def forged(reply: OtReply, column: int, j: int) -> bytes:
-    """a~ with 1 added at (j, column), as its buffer."""
-    data = bytearray(DEFAULT.join(reply.a))
-    at = 32 * (3 * j + column)
-    n = (int.from_bytes(data[at : at + 32], "little") + 1) % SECP256K1.order
-    data[at : at + 32] = n.to_bytes(32, "little")
-    return bytes(data)
+def test_a_row_that_fits_another_u_is_caught(setups):
+    """The map that rows are compared by comes of u: with one known before, any u could pass."""
+    _, _, offer = start(setups)
+    row, xi = SeededRng("row").bytes(52), 416
+    collides = row + extension._hashed_rows(DEFAULT, SID, offer.u, row + bytes(16), xi)
+    assert not any(extension._hashed_rows(DEFAULT, SID, offer.u, collides, xi))
+    u = DEFAULT.xor(offer.u, DEFAULT.repeat_row(collides, 128))
+    with pytest.raises(CheckFailed) as caught:
+        MTA.sender(setups[0], SID, replace(offer, u=u), (SECP256K1.scalar(1),) * 2, SeededRng(1))
+    assert caught.value.reason is Reason.OT_EXTENSION_CHECK
+
+
+class Cheating:
+    """The kernel of a sender that adds to its corrections of OT ``j``, and goes on from there."""
+
+    def __init__(self, j: int, added: tuple[int, int, int]) -> None:
+        self.j, self.added = j, iter(added)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(DEFAULT, name)
+
+    def difference_plus(self, a: ScalarVector, b: ScalarVector, s: int) -> ScalarVector:
+        data = bytearray(DEFAULT.join([DEFAULT.difference_plus(a, b, s)]))
+        at = slice(32 * self.j, 32 * self.j + 32)
+        n = (int.from_bytes(data[at], "little") + next(self.added)) % SECP256K1.order
+        data[at] = n.to_bytes(32, "little")
+        return DEFAULT.split_checked(bytes(data), 1, SECP256K1.order)[0]
 
 
 def test_an_altered_correction_is_caught(setups):
+    """What is added to one column is made up for by no other: each has a weight of its own."""
     kept, _, offer = start(setups)
-    _, reply = MTA.sender(setups[0], SID, offer, (SECP256K1.scalar(5),) * 2, SeededRng(1))
+    inputs = (SECP256K1.scalar(5),) * 2
+    _, reply = MTA.sender(setups[0], SID, offer, inputs, SeededRng(1))
     spoilt = [replace(reply, eta=reply.eta + SECP256K1.scalar(1)), replace(reply, mu=bytes(32))]
-    for column in range(3):
-        a = tuple(DEFAULT.split_checked(forged(reply, column, 7), 3, SECP256K1.order))
-        spoilt.append(replace(reply, a=a))
+    j = next(j for j in range(416) if bit(kept.beta, j))  # else it is multiplied with 0
+    one, other = challenge(SID, DEFAULT.join(reply.a))  # what is added changes them
+    made_up = ((1, -1, 0), (1, 0, -1), (0, 1, -1), (other, -one, 0))
+    for added in ((1, 0, 0), (0, 1, 0), (0, 0, 1), *made_up):
+        cheater = OtMta(STANDARD, cast(Kernel, Cheating(j, added)))
+        spoilt.append(cheater.sender(setups[0], SID, offer, inputs, SeededRng(1))[1])
     for bad in spoilt:
         with pytest.raises(CheckFailed) as caught:
             MTA.receiver_finish(kept, bad)

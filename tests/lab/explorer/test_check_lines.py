@@ -54,6 +54,8 @@ class Watcher:
         self.checked: set[tuple[str, int, Reason]] = set()
         """With each kind read for the check: since the one before it, or else for that one."""
         self._rounds = {r.run.__code__: r.number for r in watched.definition.rounds}
+        self._known: dict[int, tuple[int | None, bool, set[Reason]]] = {}
+        """Of functions by identity, as a code object's own hash takes longer than the function."""
         self._round = 0
         self._read: set[str] = set()
         self._fresh = False
@@ -76,15 +78,22 @@ class Watcher:
         return read
 
     def _watch(self, frame, event: str, _: object) -> None:
+        if event not in ("call", "return"):
+            return
         code = frame.f_code
-        if code in self._rounds and event in ("call", "return"):
-            self._round = self._rounds[code] if event == "call" else 0
+        if id(code) not in self._known:
+            names_some = any(name in Reason.__members__ for name in code.co_names)
+            found = set(reasons(code, frame.f_globals))
+            self._known[id(code)] = self._rounds.get(code), names_some, found
+        round_, names_some, found = self._known[id(code)]
+        if round_ is not None:
+            self._round = round_ if event == "call" else 0
             self._read = set()
-        if event == "return" and any(name in Reason.__members__ for name in code.co_names):
+        if event == "return" and names_some:
             self._fresh = True  # what it checks only in a failure, it has checked
         if event != "call" or not self._round:
             return
-        self.named |= {(self._round, reason) for reason in reasons(code, frame.f_globals)}
+        self.named |= {(self._round, reason) for reason in found}
         if code is errors.check.__code__:
             reason = frame.f_locals["reason"]
             self.checked |= {(kind, self._round, reason) for kind in self._read}

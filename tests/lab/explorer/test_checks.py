@@ -79,7 +79,7 @@ RUNS = {
 CASES = [(name, case) for name, (cases, *_) in RUNS.items() for case in cases]
 
 
-@pytest.mark.few(18)
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("name", "case"), CASES, ids=[f"{name} {c[2]}.{c[3]} {c[4]}" for name, c in CASES]
 )

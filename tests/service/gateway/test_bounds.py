@@ -51,7 +51,7 @@ async def test_bodies_are_limited_also_without_a_length(path, limit, gateway, cl
         response = await post(content=content, headers=headers)
         assert response.status_code == 413
         assert response.json() == {"error": f"body of more than {limit} bytes"}
-    for length in ("-1", "x", "²", "1e3"):
+    for length in ("-1", "x", "²", "1e3", "9" * 5000):
         wrong = {**headers, "Content-Length": length.encode("latin-1")}
         assert (await post(content=b"x", headers=wrong)).status_code == 413
     for content in (b"x" * limit, in_pieces(b"x" * (limit - 1), b"x")):

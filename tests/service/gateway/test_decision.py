@@ -66,7 +66,7 @@ def sweep(every):
 
 
 LOSSES = [
-    (MPC_NODES, 2, 11),
+    (MPC_NODES, 2, 23),
     ((OPERATOR,), 1, 1),
     ((INSTITUTION,), 1, 1),
     *[
@@ -100,7 +100,7 @@ def test_whatever_is_lost_the_nodes_agree_and_what_was_said_is_true(recovery, pa
     assert told == expected
 
 
-@sweep(3)
+@sweep(7)
 @pytest.mark.parametrize("recovery", [False, True])
 def test_a_gateway_that_stops_at_any_step_goes_on_at_its_next_start(recovery, every):
     for at in range(8):
@@ -152,7 +152,7 @@ def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped(party, world)
 
 @pytest.mark.parametrize("recovery", [False, True])
 @pytest.mark.parametrize(
-    ("most", "every"), [(1, 7), *[pytest.param(n, n, marks=pytest.mark.soak) for n in (1, 2)]]
+    ("most", "every"), [(1, 15), *[pytest.param(n, n, marks=pytest.mark.soak) for n in (1, 2)]]
 )
 def test_two_from_one_predecessor_never_both_come_into_force(recovery, most, every):
     """A gateway that believes itself alone, and another beside it, or that was started anew."""

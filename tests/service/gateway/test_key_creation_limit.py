@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -104,19 +103,6 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
         assert not queue._holders
 
     asyncio.run(work())
-
-
-async def test_a_place_that_comes_as_patience_ends_is_passed_on():
-    queue = KeyQueue(2, 0.01)
-    leave = await queue.acquire("key")
-    late = asyncio.create_task(queue.acquire("key"))
-    await asyncio.sleep(0)
-    left = asyncio.Event()
-    asyncio.get_running_loop().call_later(0.01, lambda: (leave(), left.set()))
-    with suppress(TimeoutError):
-        (await late)()
-    await left.wait()  # whichever of both came first
-    assert not queue.is_taken("key")
 
 
 # ---------------------------------------------------------------------- at the gateway

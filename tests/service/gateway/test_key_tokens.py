@@ -13,7 +13,9 @@ from tests.helpers.gateway import CURVES, Client
 async def holder_of(client, share):
     """A caller with a token for one key."""
     path = f"/wallet/v1/token?id={share.record.epoch.hex()}"
-    return Client(client.http, (await client.request("GET", path)).json()["token"])
+    reply = await client.request("GET", path)
+    assert reply.headers["cache-control"] == "no-store"
+    return Client(client.http, reply.json()["token"])
 
 
 async def test_a_key_token_opens_the_vault_of_its_key_and_signs_with_it(gateway, client):

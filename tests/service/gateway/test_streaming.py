@@ -256,17 +256,13 @@ async def test_an_mpc_node_that_was_started_anew_has_no_such_session(client, sig
     assert (response.status_code, response.json()["error"]) == NO_SESSION
 
 
-@pytest.mark.parametrize("how", ["off", "suspended"])
-async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(how, gateway, client, signing):
+async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(gateway, client, signing):
     signing.port.go_on.clear()
     asking = asyncio.create_task(broken(gateway, client, signing.body.to_bytes()))
     await asyncio.wait_for(signing.port.halfway.wait(), 10)
     sessions = gateway.gateway.sessions
     (session,) = sessions._sessions.values()
-    if how == "off":
-        await sessions.cancel([session])
-    else:
-        await sessions.cancel(sessions.of_key(session.key_id))
+    await sessions.cancel(sessions.of_key(session.key_id))
     signing.port.go_on.set()
     await asking
 

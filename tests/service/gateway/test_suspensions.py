@@ -191,7 +191,9 @@ async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_key(gate
     for over, status in ((False, 503), (True, 404)):
         gateway.gateway.introduction.start_is_over = over
         gateway.gateway.introduction._next_attempt_at = float("inf")
-        assert (await client.post("suspend", body)).status_code == status
+        answer = await client.post("suspend", body)
+        assert answer.status_code == status
+        assert answer.headers.get("Retry-After") == (None if over else "1")
 
 
 # ---------------------------------------------------------------------- strangers

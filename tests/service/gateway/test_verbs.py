@@ -87,17 +87,6 @@ async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gate
 # ---------------------------------------------------------------------- what is refused
 
 
-async def test_without_a_key_or_session(gateway, client):
-    for verb, body, said in [
-        ("sign", wire.Sign(SID, EPOCH, 2, service.MESSAGE, (), (), service.NO_PROOF), NO_KEY),
-        ("open", wire.OpenVault(EPOCH, SID, {}, {}), NO_KEY),
-        ("exchange", wire.Exchange(SID, ()), NO_SESSION),
-        ("activate", wire.Activate(SID, EPOCH), NO_SESSION),
-    ]:
-        assert await service.refusal(client.ask(verb, body)) == said
-    assert not gateway.gateway.sessions._sessions
-
-
 async def test_what_is_no_body_of_the_verb_is_malformed(client):
     for verb in ("open", "generate", "recover", "sign", "exchange", "activate"):
         for body in (b"", b"\0", b"\xff" * 200, bytes(5000)):

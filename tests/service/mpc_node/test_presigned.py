@@ -283,3 +283,12 @@ def test_of_all_keys_that_one_goes_which_got_none_for_longest(keeping, monkeypat
         assert keeping.there("b", 1, 2) == left
         assert keeping.there("a", 0, 3) == [0, 3]
         assert keeping.there("c", *more) == more
+
+
+def test_what_is_dropped_makes_room(keeping, monkeypatch):
+    monkeypatch.setattr(presignatures, "MAX_OF_ALL", 5)
+    keeping.put("a", 0, 1)
+    keeping.put("b", 2, 3, 4, 5)
+    keeping.put("c", 6)
+    assert keeping.there("b", 2, 3, 4, 5) == [2, 3, 4, 5]
+    assert keeping.there("c", 6) == [6]

@@ -106,7 +106,6 @@ CASES = [
 ]
 
 
-@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("moments", "lines", "able"),
     CASES,
@@ -117,9 +116,11 @@ def test_files_of_different_moments(tmp_path, past, caplog, moments, lines, able
     folder = tmp_path / "data"
     past.put(folder, links=False, **moments)
     before = held(folder)
-    for _ in range(2):
+    for nth in range(2):
         caplog.clear()
         assert start(folder, past) == (able, before)
+        followed = "older than the MPC nodes' stores" in caplog.text
+        assert followed == (nth == 0 and moments == {**NEW, "gateway": "old"})
         assert told(caplog, logging.ERROR) == sorted(
             f"{files}: {many} cannot be used: {text}" for files, many, text in lines
         )

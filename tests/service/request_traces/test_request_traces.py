@@ -251,7 +251,9 @@ def test_what_lines_say_moves_no_cursor(tmp_path, capsys):
 
 NOT_THERE = [
     ("nothing", "nothing: no line of 1 file in {0} bears this request id"),
-    ("order-", "order-: 2 request ids begin so: order-1, order-10"),
+    ("order-", "order-: 2 request ids begin so: order-1, order-10\n"),
+    ("five-", "five-: 5 request ids begin so: five-0, five-1, five-2, five-3, five-4\n"),
+    ("six-", "six-: 6 request ids begin so: six-0, six-1, six-2, six-3, six-4, ...\n"),
     ("", "a request id is 1 to 64 letters"),
     ("a b", "a request id is 1 to 64 letters"),
     ("x" * 65, "a request id is 1 to 64 letters"),
@@ -260,10 +262,16 @@ NOT_THERE = [
 
 @pytest.mark.parametrize(("name", "said"), NOT_THERE)
 def test_what_is_asked_for_is_not_there(tmp_path, name, said):
-    written(tmp_path, "node", *(line("node", 1.0, name=n) for n in ("order-1", "order-10")))
+    names = [
+        "order-1",
+        "order-10",
+        *(f"five-{i}" for i in range(5)),
+        *(f"six-{i}" for i in range(6)),
+    ]
+    written(tmp_path, "node", *(line("node", 1.0, name=n) for n in names))
     with pytest.raises(UsageError) as error:
         find_request([tmp_path], name)
-    assert str(error.value).startswith(said.format(tmp_path))
+    assert f"{error.value}\n".startswith(said.format(tmp_path))
 
 
 @pytest.mark.parametrize("named", [False, True])

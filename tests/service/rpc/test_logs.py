@@ -216,8 +216,9 @@ def test_records_with_whose_they_are_and_requests_only_once(tmp_path, opened):
         logger.warning("no", extra={LogFileHandler.NOT_IN_FILES: True})
     finally:
         logger.removeHandler(handler)
-    file.flush()
-    (line,) = written(file.path)
+    path = file.path
+    file.close()
+    (line,) = written(path)
     assert (line["role"], line["level"], line["event"]) == ("gateway", "WARNING", "first")
     assert "request_id" not in line
 

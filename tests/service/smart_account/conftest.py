@@ -159,12 +159,7 @@ def on(request):
 
 @pytest.fixture
 def new_owner():
-    """Makes owners; the shares are made once a name."""
-    return Owner
-
-
-@pytest.fixture
-def new_plain_owner():
+    """Makes owners: the service does not see how a signature is made."""
     return PlainOwner
 
 
@@ -172,3 +167,9 @@ def new_plain_owner():
 def owner(request, new_owner):
     """A new owner for every test."""
     return new_owner(request.node.name)
+
+
+@pytest.fixture
+def owner_in_shares(request):
+    """An owner whose signatures are those of key shares."""
+    return Owner(request.node.name)

@@ -79,10 +79,10 @@ def test_a_closed_chain_has_no_process(chain):
         chain.fees()
 
 
-def test_a_service_goes_on_with_an_empty_chain(new_plain_owner):
+def test_a_service_goes_on_with_an_empty_chain(new_owner):
     service = setup.over_own_process(rng=SeededRng("service on anvil"))
     try:
-        owner = new_plain_owner("owner on anvil")
+        owner = new_owner("owner on anvil")
         client = SmartAccountClient(ServiceTransport(service))
         flow = client.begin(owner.address, to=SOMEBODY, value=0, sponsored=True)
         assert client.run(flow, owner.sign)["status"] == "included"

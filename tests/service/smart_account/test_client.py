@@ -19,11 +19,6 @@ from mpcsim.service.smart_account.endpoints import Endpoint
 RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
-@pytest.fixture
-def owner(request, new_plain_owner):
-    return new_plain_owner(request.node.name)
-
-
 def done(flow):
     """The steps taken: number and endpoint, or the signing."""
     return [

@@ -79,10 +79,10 @@ def test_what_is_given_back_can_be_spent_again():
     [{"success": False, "logs": ()}, {"gas_used": 5_000_000}],
     ids=["a transaction that fails", "an operation that pays too little"],
 )
-def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change, new_plain_owner):
+def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change, new_owner):
     """What is lost stays taken; an operation that pays for its transaction costs nothing."""
     service = setup.over_embedded_chain(rng=SeededRng("a bundler's losses"))
-    client, owner = SmartAccountClient(ServiceTransport(service)), new_plain_owner("an owner")
+    client, owner = SmartAccountClient(ServiceTransport(service)), new_owner("an owner")
 
     def operation():
         return client.run(client.begin(owner.address, to=SOMEBODY, sponsored=True), owner.sign)
@@ -97,10 +97,10 @@ def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change,
         operation()
 
 
-def test_what_a_chain_of_our_own_remembers_of_a_day_is_bounded_by_user(new_plain_owner):
+def test_what_a_chain_of_our_own_remembers_of_a_day_is_bounded_by_user(new_owner):
     """By the gas that was used: all that is kept of a transaction has cost some."""
     service = setup.over_embedded_chain(rng=SeededRng("a chain's memory"))
-    client, owner = SmartAccountClient(ServiceTransport(service)), new_plain_owner("an owner")
+    client, owner = SmartAccountClient(ServiceTransport(service)), new_owner("an owner")
 
     def operation():
         return client.run(client.begin(owner.address, to=SOMEBODY, sponsored=True), owner.sign)
@@ -121,9 +121,9 @@ def test_what_a_chain_of_our_own_remembers_of_a_day_is_bounded_by_user(new_plain
     assert service._risk._spent == taken  # nothing was sent
 
 
-def test_a_long_signature_is_paid_for(embedded, new_plain_owner):
+def test_a_long_signature_is_paid_for(embedded, new_owner):
     """No hash binds a signature: what the gas step has priced, send must not exceed."""
-    flow = embedded.until_send(new_plain_owner("who signs at length"), to=SOMEBODY, sponsored=True)
+    flow = embedded.until_send(new_owner("who signs at length"), to=SOMEBODY, sponsored=True)
     body = flow._body()
     for size in (3_000, 65_536):
         with pytest.raises(errors.BadRequest, match="pre_verification_gas: below"):
@@ -155,9 +155,9 @@ def test_one_user_pushes_out_nobody_elses_operations(monkeypatch):
     assert len(list(known.of("mallory"))) == limits.REMEMBERED_OF_USER - 10
 
 
-def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_plain_owner):
+def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_owner):
     """Sender and nonce are the same: for its user that is a 409 with the differences."""
-    owner = new_plain_owner("of alice")
+    owner = new_owner("of alice")
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     wire = flow.operation.to_request(signed=False)
     altered = {**wire, "call_data": "0x"}

@@ -72,8 +72,8 @@ RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
 @pytest.fixture
-def flow(request, embedded, new_plain_owner):
-    return embedded.until_send(new_plain_owner(request.node.name), to=RECIPIENT, sponsored=True)
+def flow(request, embedded, new_owner):
+    return embedded.until_send(new_owner(request.node.name), to=RECIPIENT, sponsored=True)
 
 
 def test_the_words_are_the_encoding(flow):

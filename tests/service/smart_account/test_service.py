@@ -23,12 +23,6 @@ ETHER = 10**18
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
-@pytest.fixture
-def new_owner(new_plain_owner):
-    """The service does not see how a signature is made."""
-    return new_plain_owner
-
-
 def transfer(to, amount):
     return contracts.token().abi.call("transfer", to, amount)
 

@@ -13,11 +13,6 @@ from tests.helpers.pictures import check_texts, hues, written
 ETHER = 10**18
 
 
-@pytest.fixture
-def new_owner(new_plain_owner):
-    return new_plain_owner
-
-
 def rows(view):
     return {row[0]: row[1:] for row in view.rows}
 

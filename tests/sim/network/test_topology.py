@@ -173,6 +173,7 @@ BAD = {
     "with an unknown link": (lambda: STAR.with_link("client", "operator"), "no link joins"),
     "with a link elsewhere": (lambda: STAR.with_link("client", "gatway"), "unknown site 'gatway'"),
     "with a link's typo": (lambda: STAR.with_link("client", "gateway", los=1), "did you mean loss"),
+    "with a link to a number": (lambda: STAR.with_link(3, 4), "unknown site 3 "),
     "with an unknown site": (lambda: STAR.with_site("clint"), "did you mean client?"),
     "with a site's typo": (lambda: STAR.with_site("client", core=2), "did you mean cores?"),
     "with a connection's typo": (lambda: STAR.with_connection(colt=True), "did you mean cold?"),

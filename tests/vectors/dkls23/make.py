@@ -192,7 +192,7 @@ def ot_extension_cases(kernel: Kernel) -> list[Json]:
         size = ot_extension.row_bytes(XI)
         rest = ot_extension._stretched(kernel, sid, receiving.rest, k, XI)
         t = kernel.fold_by_bit(rest, size, k)
-        x = kernel.select_rows(delta, kernel.repeat_row(beta + mask, MASK_BITS), size)
+        x = kernel.select_rows(delta, kernel.repeat_row(beta + mask, MASK_BITS), size, 1)
         matrix = tagged_xof(Tag.OT_EXT_CHALLENGE, MASK_BITS * XI // 8, sid, message.u)
         found.append(
             {

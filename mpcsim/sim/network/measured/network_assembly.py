@@ -144,6 +144,9 @@ def assemble_network(
         if None in measured and mbit_per_s is None:
             one = "measured one way, the other way as well" if any(measured) else "both ways"
             assumed.append(f"{role} - gateway has {links[-1].mbit_per_s:g} Mbit/s, {one}")
+        if loss := found.series.segment_loss:
+            both = "sent one way, the other way as well"
+            assumed.append(f"{role} - gateway loses {loss:.2%}, {both}")
         if found.series.tls_round_trips is not None:
             connection = replace(connection, tls_round_trips=found.series.tls_round_trips)
     elsewhere = ", ".join(f"{role} {at[role]}" for role in ROLES if at[role] not in ROLES)

@@ -93,10 +93,11 @@ def test_the_way_back_is_that_of_the_measurement() -> None:
 
 def test_a_rate_of_one_way_is_said_to_hold_for_the_other_unless_that_is_given() -> None:
     measured = read(FOLDER / "hping3.txt").series[0].with_ends("gateway", "client")
-    one_way = replace(measured, back_mbit_per_s=43.1)
+    one_way = replace(measured, back_mbit_per_s=43.1, segment_loss=0.02)
     at = {"client": "client", "gateway": "gateway"}
     taken = assemble_network([fit(one_way, "empirical")], at)
     assert "43.1 Mbit/s, measured one way, the other way as well" in "; ".join(taken.assumptions)
+    assert "client - gateway loses 2.00%, sent one way, the other way as well" in taken.assumptions
     assert "each way takes half of a round trip" not in taken.assumptions
     assert "ms there and" in taken.assumptions[0]
     (link, *_) = assemble_network([fit(one_way, "empirical")], at, mbit_per_s=500.0).network.links

@@ -204,6 +204,12 @@ RAW = "h 0 192.0.2.254\nx 0 1\np 0 400 1\n" + "".join(
             "    数据包: 已发送 = 2，已接收 = 2，丢失 = 0 (0% 丢失)，\n",
             [Right(GATEWAY, 1, 44, "1/2", "taken for a lost probe")],
         ),
+        (
+            "Pinging h [192.0.2.1] with 32 bytes of data:\n"
+            "    Packets: Sent = 9, Received = 9, Lost = 0 (0% loss),\n"
+            "    Minimum = 12ms, Maximum = 12ms, Average = 12ms\n",
+            [Right(GATEWAY, 9, 12, "0/9", "statistics alone")],
+        ),
         # fping -c of two hosts (schweikert/fping 295), -C -q, and -e.
         (
             "192.0.2.8 : [0], 64 bytes, 74.9 ms (74.9 avg, 0% loss)\n"
