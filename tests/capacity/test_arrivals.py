@@ -114,8 +114,9 @@ def test_forty_calls_in_ten_seconds(name: str) -> None:
 def test_bad_files_are_told(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "calls.csv"
     path.write_text(text)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=said) as error:
         Times.of_csv(path)
+    assert str(error.value).startswith(f"{path}: ")
 
 
 @pytest.mark.parametrize(

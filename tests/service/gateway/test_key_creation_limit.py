@@ -45,6 +45,22 @@ def under_way(gateway):
 # ---------------------------------------------------------------------- the line itself
 
 
+async def test_nobody_watches_the_caller_any_longer_once_it_has_a_place() -> None:
+    queue, watching = KeyQueue(1, 1000.0), []
+
+    async def disconnect() -> None:
+        watching.append(asyncio.current_task())
+        await asyncio.Event().wait()
+
+    release = await queue.acquire("key")
+    taking = asyncio.create_task(queue.acquire("key", disconnect))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    release()
+    await taking
+    assert watching[0].cancelling()
+
+
 ACTIONS = (*["take"] * 5, "leave", "leave", "late", "cancel")
 
 

@@ -1,5 +1,6 @@
 """The gateway's registry: against a dict, across restarts, kills and threads."""
 
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -9,7 +10,9 @@ import pytest
 from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import MPC_NODES
+from mpcsim.service.errors import Refused, idempotency_key_reused
 from mpcsim.service.gateway import registry as registries
+from mpcsim.service.gateway.activation.idempotency import IdempotencyKeys
 from mpcsim.service.rpc.statements import SignedRecord
 from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage import database as databases
@@ -289,3 +292,13 @@ def test_what_is_no_registry_is_refused(tmp_path):
 
 
 # --- failures ---------------------------------------------------------------------------------
+
+
+async def test_a_name_that_another_call_has_taken_meanwhile_is_refused():
+    with closing(registries.Registry()) as registry:
+        alice = registry.sign_up("alice")
+        registry.put_named_call(named_call(alice), key_id(1))
+        keys = IdempotencyKeys(registry, sessions=None)  # which it does not look at here
+        with pytest.raises(Refused, match=re.escape(str(idempotency_key_reused()))):
+            await keys.remember(named_call(alice, verb="recover"), bytes(32))
+        assert registry.is_named_call_in_force(named_call(alice)) is False

@@ -13,7 +13,7 @@ import pytest
 from mpcsim.attacks.service.weakened_builds import _AnyGrants
 from mpcsim.crypto.bip32 import HARDENED
 from mpcsim.errors import UsageError
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols import dkg
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.key_share import KeyShare
@@ -42,12 +42,13 @@ def status(link, verb, user_id, body):
 # ---------------------------------------------------------------------- sessions
 
 
-async def test_the_node_itself_allows_one_signing_session_a_key(gateway, client, ec_share):
+@pytest.mark.parametrize("signer", MPC_NODES)
+async def test_the_node_itself_allows_one_signing_session_a_key(gateway, client, ec_share, signer):
     """Whatever the gateway does."""
-    link, user_id = gateway.links[OPERATOR], await client.user_id()
-    party, request = client.begin_sign(ec_share)
+    link, user_id = gateway.links[signer], await client.user_id()
+    party, request = client.begin_sign(ec_share, signer=signer)
     answer = wire.Answer.from_bytes(service.ask_node(link, "sign", user_id, request))
-    assert status(link, "sign", user_id, client.begin_sign(ec_share)[1]) == 409
+    assert status(link, "sign", user_id, client.begin_sign(ec_share, signer=signer)[1]) == 409
     outputs = service.feed(party, answer.messages)
     body = wire.Exchange(party.session_id, service.sends(outputs))
     reply = service.ask_node(link, "exchange", user_id, body, ec_share.record.epoch)
@@ -56,14 +57,15 @@ async def test_the_node_itself_allows_one_signing_session_a_key(gateway, client,
     await client.check_works(ec_share)
 
 
-async def test_a_malformed_message_leaves_no_lock_at_the_node(gateway, client):
+@pytest.mark.parametrize("signer", MPC_NODES)
+async def test_a_malformed_message_leaves_no_lock_at_the_node(gateway, client, signer):
     share = client.give_key("ed25519")
-    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    link, user_id = gateway.links[signer], await client.user_id()
     body = wire.Sign(
-        os.urandom(32), share.record.epoch, 2, service.MESSAGE, (b"?",), (), service.NO_PROOF
+        os.urandom(32), share.record.epoch, signer, service.MESSAGE, (b"?",), (), service.NO_PROOF
     )
     assert status(link, "sign", user_id, client.proven(share, body)) == 400
-    await client.check_works(share)
+    await client.sign(share, signer=signer)
 
 
 async def test_a_session_that_has_made_nothing_votes_for_nothing(gateway, client):
@@ -294,11 +296,14 @@ def test_a_folder_that_cannot_be_used_is_said_to_be_so(tmp_path, name):
         open_gateway(store)
 
 
-async def test_a_key_that_the_other_node_has_suspended_is_not_used_here(gateway, client, share):
-    gateway.links[OPERATOR].node.store.mark_suspended_at_peer([share.record.epoch.hex()])
+@pytest.mark.parametrize(("here", "there"), [MPC_NODES, MPC_NODES[::-1]])
+async def test_a_key_that_the_other_node_has_suspended_is_not_used_here(
+    gateway, client, share, here, there
+):
+    gateway.links[here].node.store.mark_suspended_at_peer([share.record.epoch.hex()])
     with pytest.raises(service.Failed) as failed:
-        await client.sign(share)
-    assert "suspended at the institution; recover it" in failed.value.error
+        await client.sign(share, signer=here)
+    assert f"suspended at the {ROLES[there]}; recover it" in failed.value.error
     await client.check_works(await client.recover("ed25519"))
 
 
@@ -320,11 +325,12 @@ NOWHERE = [
 ]
 
 
+@pytest.mark.parametrize("signer", MPC_NODES)
 @pytest.mark.parametrize(("curve", "path", "words"), NOWHERE)
-async def test_a_path_that_leads_nowhere(gateway, client, share, curve, path, words):
+async def test_a_path_that_leads_nowhere(gateway, client, share, curve, path, words, signer):
     """Whatever its caller has looked at."""
-    link, user_id = gateway.links[OPERATOR], await client.user_id()
-    request = client.proven(share, replace(client.begin_sign(share)[1], path=path))
+    link, user_id = gateway.links[signer], await client.user_id()
+    request = client.proven(share, replace(client.begin_sign(share, signer=signer)[1], path=path))
     with pytest.raises(Refused, match=f"^Invalid path: {re.escape(words)}") as refused:
         service.ask_node(link, "sign", user_id, request)
     assert not link.node._sessions, "nothing has been begun"

@@ -32,9 +32,9 @@ def store(client, share):
     return client.store(share)
 
 
-def presigning(client, share, vault, count):
+def presigning(client, share, vault, count, signer=OPERATOR):
     """A request to make presignatures, with a proof of its own."""
-    signer, session_id, first = OPERATOR, bytes(32), (bytes(32),)
+    session_id, first = bytes(32), (bytes(32),)
     use = VaultUse.for_signing(
         share.record.epoch,
         client.token_user,
@@ -48,17 +48,18 @@ def presigning(client, share, vault, count):
     return wire.Sign(session_id, epoch, signer, b"", (), first, proof, vault, count=count)
 
 
+@pytest.mark.parametrize("signer", MPC_NODES)
 @pytest.mark.parametrize("how", ["no vault", "a whole", "too many", "just as many as may be"])
-async def test_presignatures_that_are_not_made(gateway, client, share, store, how):
+async def test_presignatures_that_are_not_made(gateway, client, share, store, how, signer):
     count = wire.MAX_BATCH + (how == "too many")
-    vault = client._vault(share, store, OPERATOR, presignatures=count)
-    node = gateway.links[OPERATOR].node
+    vault = client._vault(share, store, signer, presignatures=count)
+    node = gateway.links[signer].node
     node._vault.rewrap = lambda *_, **__: b"a half"
     asking = {
         "no vault": None,
-        "a whole": replace(vault, halves={OPERATOR: vault.halves[OPERATOR]}, whole=1),
+        "a whole": replace(vault, halves={signer: vault.halves[signer]}, whole=1),
     }.get(how, vault)
-    body = presigning(client, share, asking, count)
+    body = presigning(client, share, asking, count, signer)
     if how == "just as many as may be":
         assert (await client.post("sign", body)).is_success
     else:

@@ -96,7 +96,7 @@ async def test_what_a_node_does_with_a_key_that_it_has_not_heard_of(party, resto
 # ---------------------------------------------------------------------- who brings what
 
 
-def brought(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed25519"):
+def heard(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed25519"):
     """A testimony, as the gateway brings it."""
     boot = gateway.links[to].node.hello().boot if nonce is None else nonce
     reply = service.ask_node(
@@ -122,24 +122,29 @@ def merge(gateway, said, to=OPERATOR):
 async def test_what_a_node_says_of_a_key(gateway, client):
     share, user_id = client.give_key("ed25519"), await client.user_id()
     epoch, store = share.record.epoch, gateway.links[OPERATOR].node.store
-    said = brought(gateway, user_id, by=OPERATOR).statement
+    said = heard(gateway, user_id, by=OPERATOR).statement
     assert (said.active.epoch, said.suspended, said.restored) == (epoch, (), 0)
     store.mark_suspended_at_peer({epoch.hex()})
     store.mark_restored("yesterday", both=True)
-    said = brought(gateway, user_id, by=OPERATOR).statement
+    said = heard(gateway, user_id, by=OPERATOR).statement
     assert (said.suspended, said.restored) == ((epoch,), 2)
 
 
-async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, client, share):
-    user_id = await client.user_id()
-    node, other = (restored.links[p].node for p in MPC_NODES)
-    true = brought(restored, user_id)
+@pytest.mark.parametrize("party", MPC_NODES)
+async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, client, share, party):
+    by, user_id = OPERATOR + INSTITUTION - party, await client.user_id()
+    node, other = restored.links[party].node, restored.links[by].node
+
+    def brought(who, by=by, to=party, **about):
+        return heard(restored, who, by=by, to=to, **about)
+
+    true = brought(user_id)
     assert statements.is_signed_by(other.hello().identity, true.statement, true.signature)
-    older = brought(restored, user_id)
+    older = brought(user_id)
     mallory = await service.Client.of(restored, "mallory").user_id()
     stranger = Identity(bytes(32))
     not_its, started = (
-        "this is no statement of the institution",
+        f"this is no statement of the {ROLES[by]}",
         "has another boot than this is for",
     )
     for bad, text in (
@@ -147,34 +152,34 @@ async def test_nothing_but_the_other_s_own_words_of_now_is_taken(restored, clien
         (replace(true, statement=replace(true.statement, restored=1)), not_its),
         (forged(true, stranger), not_its),
         (forged(true, node._context.identity), not_its),
-        (forged(true, other._context.identity, party=OPERATOR), not_its),
-        (brought(restored, user_id, by=OPERATOR), not_its),
-        (brought(restored, user_id, nonce=bytes(BOOT_BYTES)), started),
-        (forged(true, other._context.identity, restored=1), "so has the institution's"),
+        (forged(true, other._context.identity, party=party), not_its),
+        (brought(user_id, by=party), not_its),
+        (brought(user_id, nonce=bytes(BOOT_BYTES)), started),
+        (forged(true, other._context.identity, restored=1), f"so has the {ROLES[by]}'s"),
         (forged(true, other._context.identity, active=None), "does not know its share of this key"),
     ):
         with pytest.raises(Refused, match=text):
-            merge(restored, bad)
-        assert unmerged(restored, OPERATOR)
+            merge(restored, bad, to=party)
+        assert unmerged(restored, party)
     for harmless in (  # of another key
-        brought(restored, mallory),
-        brought(restored, user_id, curve="secp256k1"),
+        brought(mallory),
+        brought(user_id, curve="secp256k1"),
     ):
-        merge(restored, harmless)
-        assert unmerged(restored, OPERATOR)
+        merge(restored, harmless, to=party)
+        assert unmerged(restored, party)
     node.restart()
-    await restored.links[OPERATOR].hello(fresh=True)
+    await restored.links[party].hello(fresh=True)
     with pytest.raises(Refused, match=started):
-        merge(restored, older)
-    merge(restored, brought(restored, user_id))
-    assert not unmerged(restored, OPERATOR)
+        merge(restored, older, to=party)
+    merge(restored, brought(user_id), to=party)
+    assert not unmerged(restored, party)
     await client.check_works(share)
 
 
 async def test_what_has_been_replaced_is_shown_by_both_votes_and_nothing_less(
     restored, client, share
 ):
-    true = brought(restored, await client.user_id())
+    true = heard(restored, await client.user_id())
     identities = {p: link.node._context.identity for p, link in restored.links.items()}
     strangers = {**identities, OPERATOR: Identity(bytes(32))}
     old = true.statement.active.record
@@ -210,7 +215,7 @@ async def test_with_a_suspension_goes_the_multiplication_state(curve, restored, 
     key_id, user_id = share.record.epoch.hex(), await client.user_id()
     node, other = (restored.links[p].node for p in MPC_NODES)
     other.store.suspend(key_id, "seen cheating")
-    merge(restored, brought(restored, user_id, curve=curve))
+    merge(restored, heard(restored, user_id, curve=curve))
     stored = node.store.find(key_id)
     assert (stored.suspended, stored.suspended_there) == (
         "the other MPC node says that it is suspended",

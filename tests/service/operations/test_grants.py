@@ -124,26 +124,27 @@ ABOUT_SHARES = ["holdings", "standing", "activate", "abort", "drop"]
 ABOUT_SHARES += ["attest", "hear", "testify", "merge"]
 
 
+@pytest.mark.parametrize("party", MPC_NODES)
 @pytest.mark.parametrize("verb", [*VERBS, *ABOUT_SHARES])
-async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, client, verb):
-    link, user_id = gateway.links[OPERATOR], await client.user_id()
+async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, client, verb, party):
+    link, user_id = gateway.links[party], await client.user_id()
     share = client.give_key("secp256k1" if verb == "presigned" else "ed25519")
     epoch, session_id, made = share.record.epoch, os.urandom(32), share
     if verb in ("exchange", "vote", "close"):
         session_id, made = await client.begin_recover("ed25519")
     store = client.store(share)
-    proof, halves = client.opening(share, store.halves).proofs[OPERATOR], store.halves
+    proof, halves = client.opening(share, store.halves).proofs[party], store.halves
     body = {
-        "open": wire.OpenHalf(epoch, kit.REPLY_KEY, halves[OPERATOR], proof),
-        "sign": client.begin_sign(share)[1],
-        "presigned": await presigned(client, share, store) if verb == "presigned" else None,
+        "open": wire.OpenHalf(epoch, kit.REPLY_KEY, halves[party], proof),
+        "sign": client.begin_sign(share, signer=party)[1],
+        "presigned": await presigned(client, share, store, party) if verb == "presigned" else None,
         "suspend": wire.SuspendKey(wire.AbortedSession(user_id, epoch, session_id), bytes(61)),
         "generate": wire.Generate(session_id, "secp256k1", ()),
         "recover": wire.Recover(session_id, "ed25519"),
         "exchange": wire.Exchange(session_id, ()),
         "vote": wire.Activate(session_id, made.record.epoch),
         "close": wire.Close(session_id),
-        **about_shares(gateway, OPERATOR, user_id, share.record.curve_name),
+        **about_shares(gateway, party, user_id, share.record.curve_name),
     }[verb]
     user_id = "" if verb in OF_NO_USER else user_id
     no_key = ("generate", "standing", "testify", "merge", *OF_NO_USER)
@@ -161,13 +162,16 @@ async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, cl
     link.node.handle(verb, link.grant(right), body.to_bytes())
 
 
+@pytest.mark.parametrize(("party", "other"), [MPC_NODES, MPC_NODES[::-1]])
 @pytest.mark.parametrize("verb", ["reset", "meet"])
-async def test_a_node_hears_of_the_other_with_a_grant_for_that_alone(gateway, client, share, verb):
-    link, hello = gateway.links[OPERATOR], gateway.links[INSTITUTION].node.hello()
+async def test_a_node_hears_of_the_other_with_a_grant_for_that_alone(
+    gateway, client, share, verb, party, other
+):
+    link, hello = gateway.links[party], gateway.links[other].node.hello()
     await client.post("recover", wire.Recover(os.urandom(32), "ed25519"))
     body = {"reset": wire.Reset(), "meet": hello}[verb].to_bytes()
-    for what, other in OTHERS.items():
-        said = refusal(link.node, verb, link.grant(Scope(verb)._replace(**other)), body)
+    for what, wrong in OTHERS.items():
+        said = refusal(link.node, verb, link.grant(Scope(verb)._replace(**wrong)), body)
         assert said == (401, f"the grant is for another {what}")
         assert link.node.sessions == 1
     link.node.handle(verb, link.grant(Scope(verb)), body)
