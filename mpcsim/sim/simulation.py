@@ -18,7 +18,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import index
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from mpcsim.crypto.bip32 import Path
@@ -42,7 +41,7 @@ from mpcsim.sim.run.compute import Compute, Measured
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Fault, check_faults, kinds_of
 from mpcsim.sim.scenario import Policy, Scenario, compute_model
-from mpcsim.sim.streams import derived_seed
+from mpcsim.sim.streams import derived_seed, whole_seed
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned, Task
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Scope, Verdict
@@ -218,10 +217,7 @@ class Simulation:
 
     def __post_init__(self) -> None:
         check_type("network", self.network, Network)
-        try:
-            self.seed = index(self.seed)
-        except TypeError:
-            raise UsageError(f"seed: expected int, not {type(self.seed).__name__}") from None
+        self.seed = whole_seed(self.seed)
         self._check_clock()
         self.compute = compute_model(self.compute)
         check_type("policy", self.policy, Policy)

@@ -19,16 +19,25 @@ SEED_BITS: Final = 53
 """Bits of a derived seed: every file format and browser holds such integers exactly."""
 
 
+def whole_seed(seed: int) -> int:
+    """Return a seed, an integer of any library, as one of Python.
+
+    Raises:
+        UsageError: it is no whole number.
+    """
+    try:
+        return operator.index(seed)
+    except TypeError:
+        raise UsageError(f"seed: expected int, not {type(seed).__name__}") from None
+
+
 def stream_key(seed: int, purpose: str, *index: int | str) -> int:
     """Derive 128 bits from a seed, a purpose and an index (SHA-256).
 
     Raises:
         UsageError: the seed is no whole number.
     """
-    try:
-        name = json.dumps([operator.index(seed), purpose, *index], ensure_ascii=True)
-    except TypeError:
-        raise UsageError(f"seed: expected int, not {type(seed).__name__}") from None
+    name = json.dumps([whole_seed(seed), purpose, *index], ensure_ascii=True)
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
 
 
