@@ -64,7 +64,7 @@ def record_of(house, name, curve):
 @asynccontextmanager
 async def scene(house):
     async with house:
-        house.give_key(CURVE, "bob")
+        await house.generate(CURVE, "bob")
         house.give_key("secp256k1")
         house.give_key(CURVE)
         older = record_of(house, "alice", CURVE)

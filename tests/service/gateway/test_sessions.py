@@ -275,13 +275,6 @@ async def test_one_activation_twice_at_once_counts_once(gateway, client):
     await client.check_works(begun[1])
 
 
-async def test_a_recovery_ends_the_signing_sessions_of_the_key_before(gateway, client, ec_share):
-    party, messages = await client.begun(ec_share)
-    await client.recover("secp256k1")
-    assert nothing_open(gateway)
-    assert await refusal(client.exchange(party.session_id, messages)) == (410, GONE)
-
-
 # ---------------------------------------------------------------------- links that fail
 
 

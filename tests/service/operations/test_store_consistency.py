@@ -14,7 +14,6 @@ import pytest
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.store_consistency import Inconsistency, KnownKey, inconsistency_of
 from mpcsim.service.operations.data_folder import store_file
@@ -143,16 +142,6 @@ def put_right(copies, folder, roles):
 
 
 # ---------------------------------------------------------------------- meanwhile
-
-
-def test_the_start_looks_at_no_share(tmp_path, past, monkeypatch):
-    past.put(tmp_path / "data", links=False, **NEW)
-
-    def fail(data, **options):
-        raise AssertionError
-
-    monkeypatch.setattr(KeyShare, "from_bytes", fail)
-    reopen(tmp_path / "data").close()
 
 
 # ---------------------------------------------------------------------- no start

@@ -262,17 +262,6 @@ def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
     assert on.state(account) == before
 
 
-def test_sending_twice_is_refused(on, owner):
-    flow = on.until_send(owner, to=on.stranger(), sponsored=True)
-    body = flow._body()
-    on.client.run(flow, owner.sign)
-    before = on.state(flow.operation.sender)
-    with pytest.raises(errors.Refused, match=r"AA10|AA25"):
-        ask(on, Endpoint.SEND, **body)
-    assert on.state(flow.operation.sender) == before
-    assert ask(on, Endpoint.RECEIPT, result=flow.result)["status"] == "included"
-
-
 def test_a_sponsorship_expires(owner):
     now = [1_800_000_000.0]
     service = setup.over_embedded_chain(rng=SeededRng("expiry"), clock=lambda: now[0])

@@ -5,10 +5,8 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.client import figures, tables
-from mpcsim.service.smart_account.client.anatomy import bound_words, packed_words
 from mpcsim.service.smart_account.client.tables import Balance, View, ether
 from mpcsim.service.smart_account.operation.fields import SIGNED
-from tests.helpers.pictures import check_texts, hues, written
 
 ETHER = 10**18
 
@@ -71,27 +69,6 @@ def test_the_views_of_a_transfer(embedded, owner, sponsored):
 
 
 RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-
-
-def checked(figure):
-    """What is written in a figure, all of which fits, in greys alone."""
-    check_texts(figure)
-    assert not hues(figure)
-    return written(figure)
-
-
-def test_the_digest_byte_by_byte(embedded, owner):
-    flow = embedded.until_send(owner, to=RECIPIENT, sponsored=True)
-    said = checked(figures.digest_anatomy(flow))
-    assert "From the user operation to the hash that is signed, byte by byte" in said
-    parts = packed_words(flow.operation) + bound_words(
-        flow.inner_hash, flow.entry_point, flow.chain_id
-    )
-    assert {text for part in parts for text in (part.name, part.made)} <= set(said)
-    cells = [text for text in said if len(text) == 2]
-    words = flow.entry_point[2:].lower().rjust(64, "0"), f"{flow.chain_id:064x}"
-    shown = flow.packed.hex() + flow.inner_hash.hex() + "".join(words)
-    assert "".join(cells) == shown + flow.signed_message.hex() + flow.message_hash.hex()
 
 
 def test_nothing_is_drawn_or_listed_before_it_is_known(embedded, owner):
