@@ -380,12 +380,10 @@ class Client:
         vault = self._vault(share, store, signer, presignatures=count)
         request = self.proven(share, wire.Sign(*about, vault, count=count))
         begun = wire.SignReply.from_bytes(await self.ask("sign", request))
-        outputs = feed(party, begun.messages)
-        while not isinstance(party.outcome, Done):
-            outputs = feed(party, await self.exchange(session_id, sends(outputs)))
         assert begun.vault is not None
         assert begun.vault.allowance is not None
-        return party.outcome.result, begun.vault.allowance
+        parts = await self.finish(party, session_id, feed(party, begun.messages))
+        return parts, begun.vault.allowance
 
     def begin_presigned(
         self,

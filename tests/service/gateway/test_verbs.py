@@ -202,4 +202,8 @@ async def test_envelopes_are_the_clients_to_who_takes_part(gateway, client, shar
     for header, error in WRONG_HEADERS:
         bad = replace(request, messages=(replace(envelope, **header).encode(),))
         assert await service.refusal(client.ask("sign", bad)) == (400, error)
+    for garbage in (b"", b"x", bytes(100)):
+        bad = replace(request, messages=(garbage,))
+        status, error = await service.refusal(client.ask("sign", bad))
+        assert (status, error[:18]) == (400, "messages: envelope")
     await client.check_works(share)  # no turn is left behind

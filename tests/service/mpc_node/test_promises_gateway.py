@@ -47,6 +47,11 @@ def test_a_node_signs_an_abort_of_what_it_holds_or_is_shown_the_others_vote_for(
     assert world.settled() == voting.epoch("first")
 
 
+def test_a_share_that_is_not_there_is_not_voted_for(empty_world, party):
+    with pytest.raises(Refused, match="there is no such share to vote for"):
+        empty_world.nodes[party].vote(voting.epoch("new").hex())
+
+
 def test_a_record_proves_itself_or_puts_nothing_in_force(world, party):
     """Whatever is altered in it is shown beside its check (``tests/service/rpc``)."""
     one, other = voting.forged(world, "new").values()
