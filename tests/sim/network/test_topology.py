@@ -6,9 +6,9 @@ import pickle
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.sim import Connection, Link, Network, Policy, Simulation, Site
+from mpcsim.sim import Link, Network, Policy, Simulation, Site
 from mpcsim.sim.network import REGIONS
-from mpcsim.sim.network.latency import Constant, Uniform
+from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.run.engine import VirtualRun
 from tests.helpers.toy import toy_parties
@@ -57,34 +57,7 @@ def test_a_link_has_two_directions() -> None:
     assert (there.queue_bytes, back.queue_bytes) == (3e4, 4e4)
 
 
-def test_a_link_is_the_same_both_ways_unless_said() -> None:
-    same = link(loss=0.1, queue_bytes=3e4)
-    there, back = same.direction("a"), same.direction("b")
-    assert (there.forward, there.mbit_per_s, there.loss, there.queue_bytes) == (
-        back.forward,
-        back.mbit_per_s,
-        back.loss,
-        back.queue_bytes,
-    )
-
-
 # ------------------------------------------------------------------ ready-made networks
-
-
-def test_star() -> None:
-    star = Network.star(10, 2.5, Uniform(1, 3), service_ms=0.5, loss=0.01)
-    assert star.placement == {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "institution"}
-    assert [hop.forward for hop in star.route(1, 3)] == [Constant(10), Uniform(1, 3)]
-    assert star.sites["gateway"].service_ms == 0.5
-    assert all(each.loss == 0.01 for each in star.links)
-
-
-def test_mesh() -> None:
-    mesh = Network.mesh((1, 2, 5), 7, loss=0.1, connection=Connection(cold=True))
-    assert all(len(mesh.route(i, j)) == 1 for i in (1, 2, 5) for j in (1, 2, 5) if i != j)
-    assert len(mesh.links) == 3
-    assert mesh.connection.cold
-    assert all(each.loss == 0.1 for each in mesh.links)
 
 
 def test_preset() -> None:
@@ -110,21 +83,6 @@ def test_every_region_makes_a_network(region: str) -> None:
 # ------------------------------------------------------------------ changed copies
 
 
-def test_with_link() -> None:
-    star = Network.star(10)
-    changed = star.with_link("gateway", "client", latency=25, loss=0.5)
-    assert changed.links[0].latency == Constant(25)
-    assert changed.links[0].loss == 0.5
-    assert changed.links[1:] == star.links[1:]
-    assert star.links[0].latency == Constant(10)
-
-
-def test_with_site() -> None:
-    changed = Network.star().with_site("operator", cpu_factor=4.0, cores=8)
-    assert changed.sites["operator"] == Site("operator", 4.0, 8)
-    assert changed.sites["client"] == Site("client")
-
-
 # ------------------------------------------------------------------ bad input
 
 STAR = Network.star(1.0, 1.0, 1.0)
@@ -136,7 +94,6 @@ BAD = {
     "loss of 1": (lambda: link(loss=1.0), "link a - b: loss is 1"),
     "loss NaN": (lambda: link(loss=math.nan), "loss"),
     "loss back of 1": (lambda: link(back_loss=1), "back_loss"),
-    "negative queue": (lambda: link(queue_bytes=-1.0), "link a - b: queue_bytes is -1"),
     "loss of a preset": (lambda: Network.preset("seoul", loss=1), "loss"),
     "no bandwidth": (lambda: link(mbit_per_s=0.0), "mbit_per_s"),
     "negative bandwidth back": (lambda: link(back_mbit_per_s=-1.0), "back_mbit_per_s"),
@@ -164,12 +121,10 @@ BAD = {
     ),
     "1 bit/s": (lambda: link(mbit_per_s=1e-6), r"link a - b: mbit_per_s is 1e-06: below 0.001 \(1"),
     "deadline": (lambda: VirtualRun(toy_parties(100), STAR, deadline_ms=-1.0), "deadline_ms"),
-    "unknown region": (lambda: Network.preset("soul"), "did you mean seoul"),
     "a preset's typo": (
         lambda: Network.preset("seoul", acces="lte"),  # type: ignore[arg-type]
         "unknown setting of a preset 'acces'; did you mean access",
     ),
-    "unknown access": (lambda: Network.preset("seoul", access="fiber"), "did you mean fibre"),
     "with an unknown link": (lambda: STAR.with_link("client", "operator"), "no link joins"),
     "with a link elsewhere": (lambda: STAR.with_link("client", "gatway"), "unknown site 'gatway'"),
     "with a link's typo": (lambda: STAR.with_link("client", "gateway", los=1), "did you mean loss"),
