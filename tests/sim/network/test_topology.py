@@ -2,13 +2,14 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.sim import Link, Network, Policy, Simulation, Site
+from mpcsim.sim import Connection, Link, Network, Policy, Simulation, Site
 from mpcsim.sim.network import REGIONS
-from mpcsim.sim.network.latency import Constant
+from mpcsim.sim.network.latency import Constant, Uniform
 from mpcsim.sim.network.topology import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.run.engine import VirtualRun
 from tests.helpers.toy import toy_parties
@@ -57,7 +58,29 @@ def test_a_link_has_two_directions() -> None:
     assert (there.queue_bytes, back.queue_bytes) == (3e4, 4e4)
 
 
+def test_a_link_is_the_same_both_ways_unless_said() -> None:
+    same = link(loss=0.1, queue_bytes=3e4)
+    there, back = same.direction("a"), same.direction("b")
+    assert replace(back, source="a", target="b") == there
+
+
 # ------------------------------------------------------------------ ready-made networks
+
+
+def test_star() -> None:
+    star = Network.star(10, 2.5, Uniform(1, 3), service_ms=0.5, loss=0.01)
+    assert star.placement == {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "institution"}
+    assert [hop.forward for hop in star.route(1, 3)] == [Constant(10), Uniform(1, 3)]
+    assert star.sites["gateway"].service_ms == 0.5
+    assert all(each.loss == 0.01 for each in star.links)
+
+
+def test_mesh() -> None:
+    mesh = Network.mesh((1, 2, 5), 7, loss=0.1, connection=Connection(cold=True))
+    assert all(len(mesh.route(i, j)) == 1 for i in (1, 2, 5) for j in (1, 2, 5) if i != j)
+    assert len(mesh.links) == 3
+    assert mesh.connection.cold
+    assert all(each.loss == 0.1 for each in mesh.links)
 
 
 def test_preset() -> None:
