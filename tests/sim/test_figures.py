@@ -20,6 +20,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from mpcsim.sim import Free, Network, Policy, Simulation, Trace, Verdict, size
 from mpcsim.sim.colours import party_colour
 from mpcsim.sim.figures import FILLS, TALLEST, Chart, critical_path, gantt, sequence_diagram
+from mpcsim.sim.figures.sequence import _spread
 from mpcsim.sim.run import drop
 from mpcsim.sim.traces.message_segments import PARTS
 from tests.helpers.pictures import box, canvas_of, check_texts, draw, texts
@@ -71,6 +72,12 @@ def test_a_time_axis_has_the_unit_of_its_numbers(kind, ends):
     of_a_unit = {"time (ms)": 1.0, "time (s)": 1000.0}[label]
     ms = trace(name).finished_ms
     assert 0.99 * ms <= max(limits) * of_a_unit <= 1.5 * ms
+
+
+@pytest.mark.parametrize("wanted", [(8, 9, 9.5), (9, 9.5, 10), (-1, 8, 12)])
+def test_positions_are_spread_between_the_ends(wanted: tuple[float, ...]) -> None:
+    found = _spread(wanted, 1, 0, 10)
+    assert found == {8: [8, 9, 10], 9: [8, 9, 10], -1: [0, 8, 10]}[int(wanted[0])]
 
 
 @pytest.mark.few(1)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.lab.what_if import Configuration, WhatIf, what_if
 from mpcsim.lab.what_if.fields import FIELDS, GROUPS, ineffective_settings
+from mpcsim.lab.what_if.panel import LEAST_MS, _path
 from mpcsim.lab.what_if.views import CAUSES, as_json, view
 from mpcsim.sim.colours import party_colour
 from mpcsim.sim.replay.kernels.arrays import PARTS
@@ -224,6 +226,15 @@ def test_without_a_widget() -> None:
         assert part in html, part
     assert "<script" not in html
     assert bundle["text/plain"].startswith("WhatIf<A p50 ")
+
+
+def test_the_path_names_what_takes_long_on_either_side() -> None:
+    made = view(panel(TOKYO))
+    sides = dict.fromkeys("ab", made.sides["a"])
+    few = [replace(each, ms=0.05) for each in sides["b"].path]
+    sides["b"] = replace(sides["b"], path=few)
+    long = [each for each in sides["a"].path if each.ms >= LEAST_MS]
+    assert len(_path(replace(made, sides=sides)).rows) == len(long) > 0
 
 
 # ---------------------------------------------------------------------- the widget's side in Python
