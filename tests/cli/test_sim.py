@@ -63,7 +63,7 @@ LOST = '[[faults]]\nfault = "drop"\nkind = "Commitments"\n'
     [
         ('["generate", "sign", "sign"]', "", 0, "generate ed25519  completed"),
         ('["generate", "sign"]', LOST, 1, "generate ed25519  completed"),  # without its signature
-        ('["generate", "sign", "recover"]', LOST, 1, "recover ed25519  completed"),
+        ('["generate", "sign", "recover"]', LOST, 1, "generate ed25519  completed"),
         ('["generate", "sign"]', LOST.replace("itments", "it"), 1, "waiting in round"),
     ],
 )
