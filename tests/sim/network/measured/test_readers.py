@@ -145,6 +145,12 @@ def test_calls_of_curl_over_tls_1_2_and_open_connections(tmp_path: Path) -> None
         assert "about 17 ms of the server's time" in said(series)
 
 
+def test_a_pair_that_never_answered_is_left_out_and_named(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("source,destination,rtt\nx,y,20\nx,z,*\n")
+    (series,) = read(tmp_path / "x.csv").series
+    assert "nothing came back: x - z: left out" in series.warnings
+
+
 def test_the_unit_and_the_column_can_be_said(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("rtt,rtt_tcp\n90000,2\n")
