@@ -77,6 +77,14 @@ def test_the_surface_is_as_it_was_reviewed(documented):
     check_surface(documented.document, REVIEWED)
 
 
+def test_errors_have_their_codes(documented):
+    headers = documented.document["components"]["headers"]
+    for operation in documented.operations().values():
+        for status, response in operation["responses"].items():
+            assert (set(response.get("headers", ())) == set(headers)) == (status[0] != "2")
+            assert not response["description"].endswith(". "), "an error says why"
+
+
 def test_the_document_is_one(documented):
     """As others read it: every reference leads somewhere, every schema is one."""
     import schemathesis  # takes a second
