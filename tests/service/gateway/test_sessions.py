@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 
 import pytest
@@ -15,7 +15,8 @@ from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
-from tests.helpers.gateway import Client, Failed, refusal, shares_of, until
+from mpcsim.sim.run.realtime import clock as virtual
+from tests.helpers.gateway import Client, Failed, open_with, refusal, shares_of, until
 from tests.helpers.key_records import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"
@@ -132,9 +133,7 @@ async def test_who_waits_in_line_gets_a_silent_callers_place(clock, gateway, cli
         await asyncio.gather(*waiting)
 
 
-@pytest.mark.options(queue=2, lease_s=0.5)
-async def test_who_comes_while_a_silent_session_ends_waits_no_longer(gateway, client, ec_share):
-    """The one before in the line is lost as well."""
+async def who_comes_while_a_silent_session_ends(gateway, client, ec_share):
 
     def far(call):
         async def slow(*arguments, **options):
@@ -155,6 +154,21 @@ async def test_who_comes_while_a_silent_session_ends_waits_no_longer(gateway, cl
         await client.ask("sign", requests[2])
     await first
     await client.recover("secp256k1")  # and nobody is silent any more
+
+
+def test_who_comes_while_a_silent_session_ends_waits_no_longer():
+    """The one before in the line is lost as well."""
+
+    async def work():
+        clock = asyncio.get_running_loop().time
+        with closing(open_with(queue=2, lease_s=0.5, clock=clock)) as gateway:
+            client = Client.of(gateway)
+            await who_comes_while_a_silent_session_ends(
+                gateway, client, client.give_key("secp256k1")
+            )
+            assert nothing_open(gateway)
+
+    virtual.run(work())
 
 
 async def test_a_session_heard_of_after_it_was_called_off_is_closed(clock, gateway, client, share):
