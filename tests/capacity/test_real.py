@@ -27,6 +27,7 @@ from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import Client, Workload
 from mpcsim.capacity.real.calls import Call
+from mpcsim.capacity.real.carrier import _LoadedExchange
 from mpcsim.capacity.real.loaded import LoadedService, WrongAnswer, _verify
 from mpcsim.capacity.recording import _caller, record_operation
 from mpcsim.capacity.simulation.driver import ArrivalChunk, KernelDriver, UsageTotals
@@ -282,6 +283,19 @@ def test_what_is_no_signature_is_no_other_error(curve: str, key: bytes, signatur
     document = {"curve": curve, "public_key": f"0x{key.hex()}"}
     with pytest.raises(WrongAnswer, match=f"a signature of {curve} does not verify"):
         _verify(document, bytes(32), signature)
+
+
+def test_a_connection_is_held_while_something_is_under_way() -> None:
+    released: list[int] = []
+    carrier: Any = SimpleNamespace(release=released.append, process=lambda *_: 0)
+    call: Any = SimpleNamespace(request=lambda *_: ("request", "answer"))
+    exchange = _LoadedExchange(carrier, call, CLIENT, None, 7)
+    exchange._taken, exchange._under_way = True, 1
+    exchange.close()
+    assert not released
+    exchange._under_way = 0
+    exchange.close()
+    assert released == [7]
 
 
 def test_requests_between_two_ends_are_counted() -> None:
