@@ -1,5 +1,6 @@
 """The real service under load: the same calls take the same times as in the compiled twin."""
 
+import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -283,6 +284,25 @@ def test_what_is_no_signature_is_no_other_error(curve: str, key: bytes, signatur
     document = {"curve": curve, "public_key": f"0x{key.hex()}"}
     with pytest.raises(WrongAnswer, match=f"a signature of {curve} does not verify"):
         _verify(document, bytes(32), signature)
+
+
+@pytest.mark.parametrize("policy", ["both", "signer"])
+def test_suspensions_are_exchanged_where_one_node_opens_vaults(policy: str) -> None:
+    done: list[str] = []
+
+    async def renew() -> None:
+        done.append("renewed")
+
+    def begin() -> None:
+        raise InterruptedError
+
+    service: Any = object.__new__(LoadedService)
+    service._failed, service._settings = None, SimpleNamespace(vault_policy=policy)
+    service._renew, service._clock = renew, SimpleNamespace(begin=begin)
+    service._start = lambda coroutine: coroutine.close()
+    with pytest.raises(InterruptedError):
+        asyncio.run(service._advance_to(1.0))
+    assert bool(done) == (policy == "signer")
 
 
 def test_a_connection_is_held_while_something_is_under_way() -> None:

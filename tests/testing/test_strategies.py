@@ -14,7 +14,7 @@ from mpcsim.service.smart_account.operation.operation import UserOperation
 from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.machine.api_steps import STEPS, damaged
-from mpcsim.testing.machine.rules import child_paths, rules
+from mpcsim.testing.machine.rules import _is_allowed, child_paths, rules
 from mpcsim.testing.machine.shrink import shrink
 from mpcsim.testing.profile import Progress
 from mpcsim.testing.runs.scenarios import shares_problem
@@ -82,6 +82,7 @@ def test_calls_are_steps_that_can_be_written_down(calls, message, password):
         assert call.code("api", ApiRun).startswith(f"api.{call.method}(")
     assert len(bytes.fromhex(message)) >= 1
     assert 1 <= len(enforce_password(password)) <= 256
+    assert not _is_allowed("\0")
 
 
 # ---------------------------------------------------------------------- the rest of the kit
