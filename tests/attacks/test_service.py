@@ -5,11 +5,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from coincurve import PrivateKey
+from nacl.signing import SigningKey
 
 from mpcsim.attacks.service import report
+from mpcsim.attacks.service.attack_environment import WANTED, check_forgery
 from mpcsim.attacks.service.builds import PRODUCT
 from mpcsim.attacks.service.catalogue import CELLS, ENTRIES, FAMILIES, NAMED, uncovered
-from mpcsim.attacks.service.findings import Finding, Verdict
+from mpcsim.attacks.service.findings import Finding, Refusal, Verdict
 from mpcsim.attacks.service.model import Cell, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
 from tests.helpers.repo import ROOT
@@ -35,6 +38,19 @@ def test_without_the_check_the_attack_succeeds(entry):
     assert cell.as_expected, cell
     assert repr(build).startswith("RESEARCH: ")
     assert cell.build is not PRODUCT
+
+
+def test_a_forgery_is_judged_by_its_curve():
+    ed, ec = SigningKey(bytes(32)), PrivateKey(b"k" * 32)
+    recoverable = ec.sign_recoverable(WANTED, hasher=None)
+    forged = {
+        "ed25519": (bytes(ed.verify_key), ed.sign(WANTED).signature),
+        "secp256k1": (ec.public_key.format(), recoverable[:64] + bytes([recoverable[64] + 27])),
+    }
+    for curve, (key, signature) in forged.items():
+        assert check_forgery(curve, key.hex(), signature, "x").verdict is Verdict.POSSIBLE
+        with pytest.raises(Refusal, match="does not verify"):
+            check_forgery(curve, key.hex(), signature[::-1], "x")
 
 
 # ---------------------------------------------------------------------- completeness

@@ -21,7 +21,6 @@ from mpcsim.capacity import (
     Run,
     Slowdown,
     Steady,
-    Users,
     Workload,
     cheapest,
     load_curve,
@@ -73,21 +72,6 @@ def test_a_calm_run_says_so(calm: Run) -> None:
     assert calm.throughput_per_s() == pytest.approx(0.3 * MOST, rel=0.1)
 
 
-def test_percentiles_have_intervals_that_shrink(calm: Run) -> None:
-    short = calm.percentile(50, between_s=(6.0, 18.0))
-    long = calm.percentile(50)
-    assert short.low_ms < short.ms < short.high_ms
-    assert long.high_ms - long.low_ms < short.high_ms - short.low_ms
-    assert calm.percentile(50).ms < calm.percentile(95).ms < calm.percentile(99).ms
-
-
-def test_goodput_is_what_is_in_time(calm: Run) -> None:
-    p95 = calm.percentile(95).ms
-    assert calm.goodput_per_s(p95) == pytest.approx(0.95 * calm.throughput_per_s(), rel=0.01)
-    assert calm.goodput_per_s(1e6) == pytest.approx(calm.offered_per_s())
-    assert calm.goodput_per_s(1e-3) == 0
-
-
 def test_no_percentile_of_a_queue_that_grows(flood: Run) -> None:
     with pytest.raises(Overloaded, match=r"300 calls a second come and .* without bound"):
         flood.percentile(99)
@@ -118,16 +102,6 @@ def test_resharing_starves_signing_and_a_limit_helps() -> None:
     p99 = [each.percentile(99, "sign secp256k1", during).ms for each in (starved, limited)]
     assert p99[0] > 1.5 * p99[1]
     assert limited.made_of(operation=RECOVER)["for admission"] > 0
-
-
-def test_users_who_wait_do_not_ask() -> None:
-    crowd = run(Users(100), users=100, seconds=30)
-    assert crowd.overload == ""
-    assert crowd.throughput_per_s() == pytest.approx(MOST, rel=0.05)
-    assert crowd.littles_law.under_way == pytest.approx(100, rel=0.02)
-    few = run(Users(20, think_s=1.0), users=20, seconds=30)  # no queue: a second and their way
-    each_s = 1.0 + few.percentile(50).ms / 1000
-    assert few.throughput_per_s() == pytest.approx(20 / each_s, rel=0.1)
 
 
 def test_a_slow_call_is_a_trace(calm: Run, tmp_path: object) -> None:
@@ -225,19 +199,6 @@ def test_the_cheapest_is_the_same_for_all_seeds(per_s: float) -> None:
         return cheapest(STAR, work, choices, price=price, **known).price  # type: ignore[arg-type]
 
     assert len({chosen(seed) for seed in range(1, 9)}) == 1
-
-
-def test_a_pause_is_no_overload_and_no_peace() -> None:
-    """Of 20 s at a fifth of what is possible: those who come then wait for it."""
-    paused = run(Steady(0.21 * MOST), seconds=45, events=(ProcessPause(12.0, "institution", 20.0),))
-    assert paused.overload == ""
-    assert paused.first_to_break.startswith("What breaks first: calls wait (")
-    during = paused.percentile(50, between_s=(12.0, 32.0))
-    assert 10_000 < during.ms < 15_000, "by when calls come: half the pause, and who came before"
-    cut = run(Steady(0.21 * MOST), seconds=24, events=(ProcessPause(10.0, "institution", 60.0),))
-    assert cut.percentile(99).at_least
-    assert cut.percentile(99).ms > 14_000
-    assert cut.offered_per_s() == pytest.approx(0.21 * MOST, rel=0.1)
 
 
 @pytest.mark.parametrize(("part", "timeout_s"), [("institution", 20.0), ("gateway", 30.0)])

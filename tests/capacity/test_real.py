@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -25,11 +26,15 @@ from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import Client, Workload
-from mpcsim.capacity.real.loaded import LoadedService, WrongAnswer
-from mpcsim.capacity.recording import record_operation
+from mpcsim.capacity.real.calls import Call
+from mpcsim.capacity.real.loaded import LoadedService, WrongAnswer, _verify
+from mpcsim.capacity.recording import _caller, record_operation
 from mpcsim.capacity.simulation.driver import ArrivalChunk, KernelDriver, UsageTotals
 from mpcsim.capacity.simulation.layout import Layout
+from mpcsim.capacity.simulation.machines import threads
 from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT
+from mpcsim.sim.replay.calls import message_name
 from node.local import LocalService
 
 SIGN = "sign ed25519"  # a key is made in 30 ms, a signature in 4 ms
@@ -269,6 +274,38 @@ def test_a_wrong_signature_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalService, "answer", wrong)
     with pytest.raises(WrongAnswer, match="a signature of ed25519 does not verify"):
         Case(seconds=1.0).real()
+
+
+@pytest.mark.parametrize("signature", [b"", bytes(64), bytes(65), bytes(64) + b"\x1b"])
+@pytest.mark.parametrize(("curve", "key"), [("secp256k1", b"\2" * 33), ("ed25519", b"X" * 32)])
+def test_what_is_no_signature_is_no_other_error(curve: str, key: bytes, signature: bytes) -> None:
+    document = {"curve": curve, "public_key": f"0x{key.hex()}"}
+    with pytest.raises(WrongAnswer, match=f"a signature of {curve} does not verify"):
+        _verify(document, bytes(32), signature)
+
+
+def test_requests_between_two_ends_are_counted() -> None:
+    kind: Any = SimpleNamespace(message=lambda name: name)
+    call = Call(cast(Any, None), kind, 0, np.uint64(0))
+    for nth in range(2):
+        names = [message_name(CLIENT, None, nth, answer=answer) for answer in (False, True)]
+        assert [*call.request(CLIENT, None)] == names
+
+
+def test_a_recorded_call_is_of_its_curve() -> None:
+    asked: list[str] = []
+    user = SimpleNamespace(post=lambda path, json: asked.append(json["curve"]))
+    for curve in ("secp256k1", "ed25519"):
+        _caller(cast(Any, SimpleNamespace(user=lambda name: user)), f"generate {curve}")()
+    assert asked == ["secp256k1", "ed25519"]
+
+
+@pytest.mark.parametrize(
+    ("part", "cores", "expected"),
+    [("node", 1, 3), ("node", 4, 8), ("gateway", 4, 8), ("node", 99, 32), ("gateway", 99, 32)],
+)
+def test_a_process_has_the_threads_of_its_pools(part: str, cores: int, expected: int) -> None:
+    assert threads(part, cores) == expected
 
 
 def test_what_is_under_way_comes_to_an_end() -> None:

@@ -384,6 +384,25 @@ def test_what_no_test_decides_straddles() -> None:
     assert text.endswith("; 1 cheaper ones may do, too: too close to tell")
 
 
+@pytest.mark.parametrize(
+    ("slow", "failing", "said"),
+    [
+        ("unknown", "below", "p99 on neither side of 150 ms"),
+        ("below", "unknown", "the share of failed calls on neither side of 0.001"),
+    ],
+)
+def test_what_is_undecided_is_named(slow: str, failing: str, said: str) -> None:
+    run = SimpleNamespace(
+        overload="", length_s=60.0, bounds_s=tuple, percentile=lambda *_, **__: "?",
+        compare_failures=lambda *_: failing, compare_percentile=lambda *_: slow,
+    )  # fmt: skip
+    deployment: Any = SimpleNamespace(run=lambda *_, **__: run)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "demand_of", lambda *_: Demand({"cores": 1e-9}))
+        found, _ = search._why_insufficient(deployment, Workload(Steady(1.0)), 150, 1, 0, None)
+    assert said in found
+
+
 def test_a_deployment_that_refuses_calls_does_not_do() -> None:
     work = Workload(Steady(60.0), users=20)
     with pytest.raises(UsageError, match="calls are refused, break off or take too long"):

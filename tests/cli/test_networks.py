@@ -67,23 +67,6 @@ def test_what_was_measured_its_fit_and_files(tmp_path: Path, capsys) -> None:
     assert "congestion cubic" in said
 
 
-def test_pairs_and_roles(tmp_path: Path, capsys) -> None:
-    assert fit("regions.csv") == 0
-    assert "seoul - virginia" in capsys.readouterr().out
-    out = tmp_path / "net.toml"
-    where = ("--client=seoul", "--gateway=virginia", "--institution=frankfurt")
-    assert fit("regions.csv", *where, f"--output={out}", f"--figure={tmp_path / 'x.svg'}") == 0
-    assert "client seoul, gateway virginia, operator virginia" in Network.load(out).name
-    capsys.readouterr()
-    assert fit("pairs.csv", "--site=operator", "--site=gateway", f"--figure={out}.pdf") == 0
-    said = capsys.readouterr().out
-    assert "operator - gateway: 400 round trips" in said
-    assert "95 % interval" in said
-    assert "institution" not in said
-    assert fit("hping3.txt", "--site=home", "--site=node", "--mbit=20", "--client=home") == 0
-    assert "home - node: 193 round trips" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -14,7 +14,6 @@ from mpcsim.lab.explorer import Explorer
 from mpcsim.protocols import LocalRun, ecdsa, keys, results, run
 from mpcsim.protocols.engine import Done, Party
 from mpcsim.sim import Adversary, Free, Trace, Verdict, run_parties
-from mpcsim.sim.replay import record
 from mpcsim.testing.protocols import Deviation, Order, ProtocolScenario, changes, run_protocol
 from tests.examples import toy_protocol
 from tests.examples.toy_protocol import TOSS, Toss
@@ -84,18 +83,6 @@ def test_simulate_and_trace(tmp_path):
     assert loaded.messages == trace.messages
 
 
-def test_there_is_no_other_clock():
-    with pytest.raises(UsageError, match="clock is 'wall': 'virtual' or 'real'"):
-        run_parties(parties(), SEOUL, clock="wall")
-
-
-def test_replay_needs_the_definition():
-    trace = over_seoul(parties())
-    assert len(record(trace, TOSS).messages) == 12
-    with pytest.raises(UsageError, match="pass the definition"):
-        record(trace)
-
-
 # ---------------------------------------------------------------------- attacked
 
 
@@ -110,21 +97,6 @@ def steering(party, wanted):
         return replace(message, coin=reduce(lambda a, b: a ^ b, parts).to_bytes(32, "big"))
 
     return Adversary(party, steer, hold={"Reveal"})
-
-
-def two_faced(party):
-    """Commits to another coin toward party 3 than toward party 1, and opens both truly."""
-    coin, blinding = bytes(32), bytes(32)
-    other = toy_protocol.Commit(commit(party.session_id, party.me, blinding, coin))
-
-    def lie(kind, to, message):
-        if kind == "AbortNotice":
-            return None
-        if to != 3:
-            return message
-        return other if kind == "Commit" else replace(message, coin=coin, blinding=blinding)
-
-    return Adversary(party, lie)
 
 
 def attacked(attack, definition=TOSS):
@@ -148,21 +120,6 @@ def test_without_the_opening_check_the_cheater_chooses_the_coin():
     assert attacked(partial(steering, wanted=WANTED), weak) == (Done(WANTED), Done(WANTED))
     # The protocol itself is as strict as before.
     assert isinstance(attacked(partial(steering, wanted=WANTED))[0], Aborted)
-
-
-def test_a_cheater_with_two_faces_is_suspected():
-    for outcome in attacked(two_faced):
-        assert isinstance(outcome, Aborted)
-        assert outcome.reason is Reason.ECHO_MISMATCH
-        assert 2 in outcome.suspects
-        assert not outcome.culprits
-
-
-def test_without_the_echo_two_honest_parties_end_with_different_coins():
-    one, three = attacked(two_faced, without(TOSS, Reason.ECHO_MISMATCH))
-    assert isinstance(one, Done)
-    assert isinstance(three, Done)
-    assert one.result != three.result
 
 
 def test_a_research_build_that_has_no_copy_of_a_protocol_says_so():
@@ -194,16 +151,6 @@ def test_explore_bytes_and_all():
     tossed = explorer.trace.outcomes[1]
     assert explorer.reset().trace.finished_ms == before
     assert explorer.trace.outcomes[1] == tossed  # the same seeds
-
-
-def test_explore_and_catch_a_cheater():
-    explorer = explored()
-    explorer.edit(2, 1, "Reveal", "coin", "flip a bit", everyone=True)
-    assert {(a.party, a.reason, a.culprits) for a in explorer.view.aborts if a.party != 2} == {
-        (1, "COMMITMENT_OPENING", (2,)),
-        (3, "COMMITMENT_OPENING", (2,)),
-    }
-    assert explorer.undo().view.good
 
 
 def test_what_cannot_be_explored_anew():

@@ -22,7 +22,6 @@ import argparse
 import difflib
 import json
 import random
-import re
 import sys
 import time
 from ast import unparse
@@ -43,8 +42,6 @@ CHECK_FACTOR = 10
 """For a check it is this many times as long: each must have its test."""
 ANEW = 20
 """Tests that a mutant must survive once more, imported anew."""
-BOUND = re.compile(r": boundary `[^`]*\b_?[A-Z][A-Z0-9_]{3,}\b[^`]*` ->")
-"""In the name of a mutant: a comparison with a named constant, moved by one."""
 NOT_RUN = "not run"
 KILLED = ("killed", "timed out")
 
@@ -75,10 +72,9 @@ def drawn(room: str, seed: str) -> Iterator[Mutant]:
 class Tester:
     """Runs mutants against tests; remembers what it has found out."""
 
-    def __init__(self, paths: list[str], budget_s: float = BUDGET_S) -> None:
-        self.budget_s = budget_s
+    def __init__(self) -> None:
         self.lines = lines.Lines()
-        self.warm = running.Warm(paths)
+        self.warm = running.Warm(["tests"])
         self.sound: dict[str, bool] = {}
 
     def _limited(self, tests: list[str]) -> list[running.Test]:
@@ -107,7 +103,7 @@ class Tester:
         chosen, spent = [], 0.0
         for test in tests:
             spent += self.lines.seconds[test]
-            if chosen and spent > self.budget_s * (CHECK_FACTOR if mutant.operator == CHECK else 1):
+            if chosen and spent > BUDGET_S * (CHECK_FACTOR if mutant.operator == CHECK else 1):
                 break
             chosen.append(test)
         return *self._run(chosen, mutant.name), len(chosen)
@@ -197,9 +193,6 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=COUNT, help="mutants to draw in all")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="then stop")
     parser.add_argument("--seed", default="0", help="of the draw")
-    parser.add_argument("--tests-s", type=float, default=BUDGET_S, help="of tests for a mutant")
-    parser.add_argument("--no-checks", action="store_true", help="only what is drawn")
-    parser.add_argument("--bounds", action="store_true", help="every named bound, none drawn")
     parser.add_argument("--only", metavar="NAME", help="show one mutant, and run it")
     options = parser.parse_args()
     rooms = [name for name in options.room.split(",") if name] or list(ROOMS)
@@ -211,9 +204,7 @@ def main() -> int:
         chosen = [mutants.named(options.only)]
         print(difference(options.only))
     else:
-        count = 0 if options.bounds else options.count
-        chosen = list(choose(rooms, count, options.seed, not options.no_checks))
-        chosen += bounds(rooms) if options.bounds else ()
+        chosen = list(choose(rooms, options.count, options.seed))
     running.warm()
     hints, tree = load(CHECKS), lines.tree()
     rows = {} if options.only else known()
@@ -221,7 +212,7 @@ def main() -> int:
     hints |= load(SURVIVORS)  # "test: ...", where there is one that the record does not know of
     hints = {name: hint.removeprefix("test: ") for name, hint in hints.items()}
     rows = {m.name: row for m in chosen if (row := rows.get(m.name)) and row["tree"] == tree}
-    tester = Tester(["tests"], options.tests_s)
+    tester = Tester()
     for i, mutant in enumerate(chosen):
         if mutant.name in rows:
             continue
@@ -253,10 +244,9 @@ def known() -> dict[str, dict[str, str]]:
     return found
 
 
-def choose(rooms: list[str], count: int, seed: str, checks: bool) -> Iterator[Mutant]:
+def choose(rooms: list[str], count: int, seed: str) -> Iterator[Mutant]:
     """Yield all checks of the rooms, and mutants in turn: every room gets the same number."""
-    if checks:
-        yield from (each for each in mutants.all_checks().values() if each.room in rooms)
+    yield from (each for each in mutants.all_checks().values() if each.room in rooms)
     draws = [drawn(room, seed) for room in rooms]
     left = count
     while left > 0 and draws:
@@ -266,15 +256,6 @@ def choose(rooms: list[str], count: int, seed: str, checks: bool) -> Iterator[Mu
             else:
                 left -= 1
                 yield mutant
-
-
-def bounds(rooms: list[str]) -> Iterator[Mutant]:
-    """Yield every mutant that moves a comparison with a named constant by one."""
-    for path in mutants.files():
-        if mutants.room_of(path) in rooms:
-            for each in mutants.found(path, mutants.parsed(path)):
-                if BOUND.search(each.name):
-                    yield each
 
 
 def enter(rows: dict[str, dict[str, str]]) -> None:

@@ -1,9 +1,4 @@
-"""pytest plugin: run any tests against one mutant, or record which test runs which lines.
-
-    python -m pytest -p tests.mutation.plugin --mutant NAME tests/protocols
-
-Worker processes of pytest-xdist get the option, too; programs that a test starts do not.
-"""
+"""pytest plugin: record which test runs which lines of the product."""
 
 import json
 from collections.abc import Iterator
@@ -12,26 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.mutation import hook
 from tests.mutation.mutants import ROOT
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("mutation")
-    group.addoption("--mutant", metavar="NAME", help="make the change of that name")
     group.addoption("--record-lines", metavar="FOLDER", help="write which test runs which lines")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    options = early_config.known_args_namespace
-    try:
-        if options.mutant:
-            hook.install_mutant(options.mutant)
-        if options.record_lines:
-            early_config.pluginmanager.register(Recording(Path(options.record_lines)))
-    except (LookupError, RuntimeError) as error:
-        raise pytest.UsageError(str(error)) from error
+    folder = Path(early_config.known_args_namespace.record_lines)
+    early_config.pluginmanager.register(Recording(folder))
 
 
 class Recording:

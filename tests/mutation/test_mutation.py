@@ -2,13 +2,11 @@
 
 import ast
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.mutation import mutants, operators, sites
-from tests.mutation.mutants import CHECK, ROOMS, ROOT, all_checks
+from tests.mutation.mutants import ROOMS, ROOT, all_checks
 
 KILLERS = json.loads((ROOT / "tests/mutation/checks.json").read_text("utf-8"))
 REASONS = json.loads((ROOT / "tests/mutation/survivors.json").read_text("utf-8"))
@@ -94,16 +92,3 @@ def test_a_mutant_differs_in_one_place_only():
         assert sum(a != b for a, b in zip(original, mutant, strict=True)) == 1
     names = [each.name for each in mutants.found(path, mutants.parsed(path))]
     assert len(names) == len(set(names)) > len(checks)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(("mutant", "code"), [("real", 1), ("no such mutant", 4)])
-def test_the_plugin_runs_any_tests_against_a_mutant(mutant, code):
-    name = next(iter(KILLERS)) if mutant == "real" else mutant
-    command = [sys.executable, "-m", "pytest", "-q", "-ptests.mutation.plugin", "--mutant", name]
-    ran = subprocess.run(
-        [*command, next(iter(KILLERS.values()))], cwd=ROOT, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert ran.returncode == code, ran.stdout
-    assert mutants.named(next(iter(KILLERS))).operator == CHECK

@@ -22,6 +22,7 @@ from mpcsim.service.error_codes import Code
 from node import errors
 from node.process.timing import Timing
 from node.process.workers import Workers
+from node.signing import client_party
 from node.signing.client_party import AbortHandling, ClientParty, SessionAborted, SessionStuck
 from tests.helpers.adversary import Adversary, alter_kind
 
@@ -295,6 +296,11 @@ def shorter(data):
 
 def flipped(data):
     return data[:-1] + bytes([data[-1] ^ 1])
+
+
+def test_a_farewell_that_takes_too_long_is_none(monkeypatch):
+    monkeypatch.setattr(client_party, "FAREWELL_S", 0)
+    assert not asyncio.run(client_party._succeeds_in_time(asyncio.sleep(60)))
 
 
 def test_a_cheat_is_named_and_the_others_hear_of_it():

@@ -187,6 +187,13 @@ def hashed_rows(sid, u, rows):
     return ot_extension._hashed_rows(DEFAULT, sid, u, rows, XI)
 
 
+def theta(name, fixed, sid, a):
+    """From one of its two hashes; the other one is replaced."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ot, name, fixed)
+        return ot.challenge(sid, a)
+
+
 def proof_sent(sid, pads):
     zero = SECP256K1.scalar(0)
     return ot.send(DEFAULT, sid, pads, (zero, zero), zero)[1].mu
@@ -323,8 +330,12 @@ USES = [
     ),
     uses(Tag.MTA_GADGET, lambda sid: ot.gadget(DEFAULT, sid, 4), "sid"),
     uses(Tag.MTA_SESSION, direction_sid, "sid sender receiver"),
-    uses(Tag.MTA_CORRECTIONS, ot.challenge, "sid a"),
-    uses(Tag.MTA_THETA, ot.challenge, "sid a"),
+    uses(
+        Tag.MTA_CORRECTIONS,
+        partial(theta, "SECP256K1", Stub(hash_to_scalar=lambda _, sid, digest, i: Stub(n=digest))),
+        "sid a",
+    ),
+    uses(Tag.MTA_THETA, partial(theta, "tagged_hash", lambda _, sid, a: a), "sid a"),
     uses(Tag.MTA_MU, proof_sent, "sid", pads=((PADS[0], PADS[1]), (PADS[1], PADS[1]))),
     uses(
         Tag.OFFER,

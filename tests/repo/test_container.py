@@ -65,19 +65,6 @@ def _pins(name: str):
     return read_lock((ROOT / name).read_text(encoding="utf-8"))
 
 
-def test_health_checks():
-    compose = yaml.safe_load((ROOT / "compose.yml").read_text())
-    for name, service in compose["services"].items():
-        check = service["healthcheck"]
-        if name.startswith("link-"):
-            assert check == {"disable": True}
-        else:
-            assert (check["interval"], check["timeout"], check["retries"]) == ("30s", "5s", 3)
-    for service in ("node", "gateway"):
-        (flags,) = (rest for what, rest in stages()[service] if what == "HEALTHCHECK")
-        assert flags.startswith("--interval=30s --timeout=5s --retries=3 CMD ")
-
-
 def test_base_images_cannot_change():
     """A digest, and beside it the version, which says more to a reader."""
     text = DOCKERFILE.read_text()

@@ -22,7 +22,6 @@ MODULE = re.compile(r"(?<![\w./-])(?:mpcsim|node|tests)(?:\.\w+)+")
 TEST = re.compile(r"(tests/[\w./-]+\.py)::(\w+)")
 NAME = re.compile(r"\w+(?:\.\w+)*")
 PROSE = re.compile(r'"""(?s:.*?)"""|#[^\n]*')
-TERM = re.compile(r"^- \*\*(.+?)\*\*(?: \((.+?)\))?: \S", re.MULTILINE)
 
 
 def read(name: str) -> str:
@@ -130,18 +129,6 @@ def test_the_glossary_has_words_of_the_product():
 )
 def test_what_is_missing_is_seen(text):
     assert list(missing(text, "mpcsim", "node"))
-
-
-def test_the_glossary_is_in_order():
-    """Alphabetical, one line each; a word with several senses says which."""
-    lines = glossary().partition("\n- ")[2].splitlines()
-    terms = TERM.findall(glossary())
-    assert len(terms) == len(lines) <= 20
-    keys = [(re.sub(r"[^a-z]", "", word.lower()), sense) for word, sense in terms]
-    assert keys == sorted(set(keys))
-    for word in {word for word, _ in terms}:
-        senses = [sense for other, sense in terms if other == word]
-        assert len(senses) == 1 or all(senses), word
 
 
 def test_the_pictures_show_the_rounds_as_they_are():

@@ -10,12 +10,11 @@ import pytest
 
 import mpcsim
 from tests.helpers.notebooks import notebooks
-from tests.helpers.public_names import is_package, private_in
+from tests.helpers.public_names import private_in
 from tests.helpers.repo import ROOT
 
 PYTHON = re.compile(r"^```(?:py|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NAMES = Path(__file__).with_name("public_names.json")
-LONGEST_DOCSTRING = 15
 
 
 def sources() -> Iterator[tuple[str, str]]:
@@ -58,14 +57,6 @@ def test_what_rooms_offer_is_as_written_down():
 def offers() -> dict[str, list[str]]:
     listed = {name: getattr(import_module(name), "__all__", None) for name in packages()}
     return {name: sorted(names) for name, names in listed.items() if names}
-
-
-@pytest.mark.parametrize("name", packages())
-def test_a_package_says_briefly_what_it_is(name):
-    doc = import_module(name).__doc__
-    assert doc
-    assert is_package(name)
-    assert len(doc.strip().splitlines()) <= LONGEST_DOCSTRING
 
 
 @pytest.mark.parametrize(

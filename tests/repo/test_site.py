@@ -10,9 +10,6 @@ from mpcsim.service.gateway.api.openapi import BODIES, describe_gateway
 from tests.helpers.repo import ROOT
 
 SITE = ROOT / "notebooks" / "site"
-PAGES = (".md", ".rst", ".ipynb")
-TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```|\.\. toctree::\n((?: [^\n]*\n|\n)*)", re.DOTALL)
-ENTRY = re.compile(r"^\s*(?:.*<(\S+)>|([^:\s]\S*))$", re.MULTILINE)
 
 
 def part(name):
@@ -32,30 +29,6 @@ def sources(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     part("build").lay_out(folder)
     return folder
-
-
-def entries(folder, page):
-    """The pages that a page's tables of contents list."""
-    for blocks in TOCTREE.findall(page.read_text(encoding="utf-8")):
-        for titled, plain in ENTRY.findall("".join(blocks)):
-            pattern = page.parent.relative_to(folder) / (titled or plain)
-            found = [at for suffix in PAGES for at in folder.glob(f"{pattern}{suffix}")]
-            assert found or "*" in plain, f"{page.name}: {pattern}"
-            yield from found
-
-
-def test_every_page_is_led_to(sources):
-    reached, next_ones = set(), [sources / "README.md"]
-    while next_ones:
-        page = next_ones.pop()
-        if page not in reached:
-            reached.add(page)
-            next_ones += entries(sources, page)
-    everything = {path for path in sources.rglob("*.*") if path.suffix in PAGES}
-    assert everything - reached == set()
-    named = {path.relative_to(sources).as_posix() for path in reached}
-    assert {f"notebooks/{path.name}" for path in ROOT.glob("notebooks/*.ipynb")} <= named
-    assert {path.name for path in ROOT.glob("*.md")} <= named
 
 
 def test_every_module_is_on_one_page(sources):

@@ -69,6 +69,7 @@ def test_a_round_goes_on_where_it_stopped_and_failures_run_again(tmp_path):
     assert [row.test for row in record.since(0)] == ["a", "b"]
 
 
+@pytest.mark.soak
 def test_an_area_runs_its_tests_and_records_them(tmp_path, monkeypatch):
     """The whole command in a process of its own: what else would notice that it starts nothing?"""
     monkeypatch.setattr(soak, "FOLDER", tmp_path)

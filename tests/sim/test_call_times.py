@@ -61,17 +61,3 @@ def test_bad_percentiles(percent: float) -> None:
         ranked(10).percentile(percent)
     with pytest.raises(UsageError, match="confidence"):
         ranked(10).percentile(50, 1.0)
-
-
-def test_what_it_shows() -> None:
-    found = of(range(1, 401), failed=3, failure="HTTP 401")
-    assert (found.p50.percent, found.p95.percent, found.p99.percent) == (50, 95, 99)
-    html = found._repr_html_()
-    for text in (str(found), html):
-        for part in ("400 calls in a row over star", "scope rest", "95 % interval", "p99"):
-            assert part in text
-        assert "3 further calls failed and left no time (0.74% of all, percentiles are" in text
-    assert html.count("<table") == html.count("</table>") == 1
-    assert repr(found).startswith("<CallTimes: 400 calls, p50 200.50 ms (")
-    assert repr(found).endswith(", scope rest, 3 failed>")
-    assert str(found.p50) in repr(found)

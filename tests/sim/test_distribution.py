@@ -23,6 +23,7 @@ from mpcsim.sim.replay import (
 )
 from mpcsim.sim.replay.plan import CHUNK
 from mpcsim.sim.statistics.quantile_sketch import ERROR
+from tests.sim.test_sweep import Inline
 
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
 NETWORK = Network.mesh((1, 2, 3), LogNormal(20.0, 0.5))
@@ -97,27 +98,14 @@ def test_samples_that_are_all_alike_are_worked_out_once(monkeypatch: pytest.Monk
     assert found.parties[ONE].count == 10**12
 
 
-class Lazy(Executor):
-    """At once; counts what is under way."""
-
-    def __init__(self) -> None:
-        self.begun = 0
-
-    def submit(self, run: Any, /, *args: Any, **named: Any) -> Future[Any]:
-        self.begun += 1
-        future: Future[Any] = Future()
-        future.set_result(run(*args))
-        return future
-
-
 def test_memory_does_not_grow_with_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_replay, "AHEAD", 2)
-    GRAPH.distribution(NETWORK, CHUNK, executor=Lazy())  # what is loaded once
+    GRAPH.distribution(NETWORK, CHUNK, executor=Inline())  # what is loaded once
 
     def peak(blocks: int) -> int:
         tracemalloc.start()
         try:
-            GRAPH.distribution(NETWORK, blocks * parallel_replay.BLOCK, executor=Lazy())
+            GRAPH.distribution(NETWORK, blocks * parallel_replay.BLOCK, executor=Inline())
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -172,5 +160,3 @@ def test_how_many_is_checked(samples: Any) -> None:
 def test_what_cannot_be_replayed_is_refused_before_anything_runs() -> None:
     with pytest.raises(UsageError, match="cannot be replayed"):
         GRAPH.distribution(NETWORK, costs=Measured(), executor=Failing())
-    with pytest.raises(UsageError, match="leave out explain, or approximate"):
-        GRAPH.distribution(NETWORK, explain=True, approximate=True)

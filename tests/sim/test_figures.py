@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 from io import BytesIO
 
-import matplotlib as mpl
 import pytest
 from IPython.core.formatters import DisplayFormatter
 from matplotlib import image
@@ -20,7 +19,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from mpcsim.sim import Free, Network, Policy, Simulation, Trace, Verdict, size
 from mpcsim.sim.colours import party_colour
-from mpcsim.sim.figures import FILLS, TALLEST, Chart, critical_path, gantt, sequence_diagram, svg
+from mpcsim.sim.figures import FILLS, TALLEST, Chart, critical_path, gantt, sequence_diagram
 from mpcsim.sim.figures.sequence import _spread
 from mpcsim.sim.run import drop
 from mpcsim.sim.traces.message_segments import PARTS
@@ -114,16 +113,6 @@ def test_bars_have_the_colour_of_whoever_computes_or_sends() -> None:
 
 @pytest.mark.few(1)
 @ALL_KINDS
-def test_no_global_state(kind: Callable[[Trace], Figure]) -> None:
-    before = dict(mpl.rcParams)
-    one, other = kind(trace("dropped")), kind(trace("dropped"))
-    assert one is not other
-    assert svg(one) == svg(other)
-    assert dict(mpl.rcParams) == before
-
-
-@pytest.mark.few(1)
-@ALL_KINDS
 def test_runs_without_anything_in_them(kind: Callable[[Trace], Figure]) -> None:
     empty = Trace("", "", 0, "free", "virtual", Verdict.STALLED, (), (), (), 0.0)
     draw(kind(empty))
@@ -168,22 +157,6 @@ def test_the_cross_of_a_dropped_message_lies_between_lifelines() -> None:
         places = [float(x) for cross in crosses for x in cross.get_xdata()]  # type: ignore[attr-defined]
         assert len(places) == 2
         assert all(x % 1 == 0.5 for x in places)
-
-
-@pytest.mark.few(2)
-@EVERY
-def test_parties_have_their_colours_in_every_chart(name: str) -> None:
-    found = trace(name)
-    diagram = {a.get_gid(): a for a in drawn(sequence_diagram, name).findobj(Rectangle)}
-    for work in found.work:
-        if f"work-{work.number}" in diagram:
-            colour = to_hex(diagram[f"work-{work.number}"].get_facecolor()).upper()
-            assert colour == party_colour(work.party).line
-    rows = {t.get_text(): t for t in drawn(gantt, name).axes[0].get_yticklabels()}
-    names = {text: label for text, label in rows.items() if text.startswith("party ")}
-    assert len(names) == len(found.endings)
-    for text, label in names.items():
-        assert to_hex(label.get_color()).upper() == party_colour(int(text.split()[1])).line
 
 
 @pytest.mark.few(2)

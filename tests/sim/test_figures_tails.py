@@ -46,6 +46,11 @@ def test_a_curve_is_the_share_that_takes_longer() -> None:
     assert shares[times == 1000.0].min() == pytest.approx(0.001)
 
 
+def test_the_scale_is_logarithmic_from_a_magnitude_on() -> None:
+    found = [tail_plot({"": {"all": times}}).axes[0].get_xscale() for times in (NEAR, FAR)]
+    assert found == ["linear", "log"]
+
+
 def test_a_curve_ends_where_less_than_one_of_its_times_takes_longer() -> None:
     (axes,) = tail_plot({"": {"all": NEAR, "few": NEAR[::20]}}).axes
     assert curve(axes, "all")[1].min() == pytest.approx(0.001)

@@ -8,23 +8,11 @@ import numpy as np
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.figures import measured_links, svg
+from mpcsim.sim.figures import measured_links
 from mpcsim.sim.network.measured import fit, read
 from tests.vectors.network import make
 
 FOLDER = Path(make.__file__).parent
-
-
-@pytest.mark.soak
-def test_a_row_for_each_link() -> None:
-    fits = [fit(each) for each in read(FOLDER / "pairs.csv").series]
-    figure = measured_links(fits)
-    assert len(figure.axes) == 6
-    titles = [text.get_text() for text in figure.texts]
-    assert [title.split(",")[0] for title in titles] == [
-        f"{site} - gateway" for site in ("client", "operator", "institution")
-    ]
-    assert svg(figure) == svg(measured_links(fits))
 
 
 def test_quantiles_of_a_good_fit_are_on_the_diagonal() -> None:

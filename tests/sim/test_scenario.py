@@ -133,14 +133,9 @@ def test_an_error_says_where_and_what_is_near(text: str, message: str) -> None:
 
 
 def test_what_a_file_cannot_have_is_refused() -> None:
-    class Own(LogNormal):
-        pass
-
     class Slow(Measured):
         pass
 
-    with pytest.raises(UsageError, match="a latency of the class Own has no kind in files"):
-        Scenario(Network.star(Own(1, 1))).dumps()
     with pytest.raises(UsageError, match="compute measured has no place in a scenario file"):
         Scenario(compute=Slow()).dumps()
 

@@ -1,9 +1,9 @@
-"""Protocols with one planted bug each: a coin toss or FROST signing with one round changed."""
+"""Protocols with one planted bug each: a coin toss with one round changed."""
 
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Annotated, Any
@@ -12,10 +12,8 @@ from mpcsim.crypto import BYTES32, Message, SeededRng, opens, wire
 from mpcsim.errors import CheckFailed, Reason, check
 from mpcsim.protocols.engine import ECHO, Definition, Party, Round, RoundOutput, check_echo, echo
 from mpcsim.protocols.engine.envelope import ABORT_KIND
-from mpcsim.protocols.frost import steps
-from mpcsim.protocols.frost.messages import SignatureShare
 from mpcsim.sim.run.adversary import with_round
-from mpcsim.testing.protocols import ProtocolScenario, frost_signing
+from mpcsim.testing.protocols import ProtocolScenario
 from tests.examples.toy_protocol import TOSS, Commit, Drawn, Reveal, Toss, openly
 from tests.testing import implementations
 
@@ -39,20 +37,16 @@ def toss(
         definition,
         members,
         lambda i, sid, rng: Party(definition, agreed, i, session_id=sid, rng=rng),
-        lambda found: "the coins differ" if len(set(map(_coin, found.values()))) > 1 else None,
+        lambda found: "the coins differ" if len(set(found.values())) > 1 else None,
         heard={kind: (kind,) for kind in kinds},
     )
-
-
-def _coin(result: Any) -> Any:
-    return 0 if isinstance(result, Spare) else result
 
 
 # ---------------------------------------------------------------------- changed rounds
 
 
 def drawing(rng: Callable[[Any], Any]) -> Original:
-    """Round 1 of the toss or FROST, with other randomness."""
+    """Round 1 of the toss, with other randomness."""
     return lambda original, view, keep, inbox: original(replace(view, rng=rng(view)), keep, inbox)
 
 
@@ -113,10 +107,6 @@ def no_comparison(*ignored: object) -> None:
     """No echo is compared."""
 
 
-def senders_only(mine: Any, theirs: Any, peer: int, me: int) -> None:
-    check(mine.keys() == theirs.keys(), Reason.ECHO_MISMATCH, suspects={peer})
-
-
 def echo_convicts(mine: Any, theirs: Any, peer: int, me: int) -> None:
     check(mine == theirs, Reason.ECHO_MISMATCH, peer)
 
@@ -143,25 +133,6 @@ def divides(original: Original, view: Any, keep: Any, inbox: Any) -> Output:
 def in_order(inbox: Any, coin: bytes, keep: Any) -> bytes:
     """The coin, if all committed in the order of the parties."""
     return coin if sorted(inbox.values[Commit]) == list(inbox.values[Commit]) else bytes(32)
-
-
-@dataclass(frozen=True)
-class Spare:
-    """Kept beside the coin, and never said; the result of one variant shows it."""
-
-    coin: bytes
-    blinding: bytes
-    spare: bytes
-
-
-def draws_spare(original: Original, view: Any, keep: None, inbox: Any) -> Output:
-    made = original(view, keep, inbox)
-    spare = Spare(made.keep.coin, made.keep.blinding, view.rng.bytes(32))
-    return replace(made, keep=spare)
-
-
-def keeps_spare(original: Original, view: Any, keep: Spare, inbox: Any) -> Output:
-    return replace(original(view, keep, inbox), keep=keep)
 
 
 def early(*more: Round, compare: Any) -> Definition:
@@ -192,20 +163,6 @@ class Unhearing(implementations.Around):
         return [] if data[2] == ABORT_KIND else super().receive(sender, data)
 
 
-def any_culprit(original: Original, view: Any, keep: Any, inbox: Any) -> Output:
-    """Round 3 of FROST that does not look for who sent a bad share."""
-    try:
-        return original(view, keep, inbox)
-    except CheckFailed as failed:
-        raise CheckFailed(Reason.SIGNATURE_INVALID) from failed
-
-
-def unverified(original: Original, view: Any, keep: Any, inbox: Any) -> Output:
-    """Round 3 of FROST that verifies nothing."""
-    shares = (message.share for message in inbox.everyone(SignatureShare).values())
-    return Output(result=steps.aggregate(keep.bound, shares))
-
-
 @wire
 class Noted(Reveal):
     """Opening with a field that is never looked at."""
@@ -229,17 +186,6 @@ def noted() -> Definition:
     return replace(TOSS, rounds=(commit, changed, replace(end, run=run_end, needs=(Noted,))))
 
 
-def of_frost(recipe: str, number: int, run: Original) -> ProtocolScenario:
-    honest = frost_signing(2, 3, (1, 2, 3))
-    definition = with_round(honest.definition, number, run)
-
-    def make(i: int, sid: bytes, rng: Any) -> Party[Any, Any]:
-        setup = honest.make(i, sid, rng).setup
-        return Party(definition, setup, i, session_id=sid, rng=rng)
-
-    return replace(honest, recipe=recipe, definition=definition, make=make)
-
-
 def round_of_toss(*changed: tuple[int, Original]) -> Definition:
     definition = TOSS
     for number, run in changed:
@@ -249,10 +195,6 @@ def round_of_toss(*changed: tuple[int, Original]) -> Definition:
 
 def key_alone(view: Any) -> SeededRng:
     return SeededRng(f"the key of party {view.me}")
-
-
-def key_and_session(view: Any) -> SeededRng:
-    return SeededRng(f"the key of party {view.me} {view.session_id.hex()}")
 
 
 TOSSES: dict[str, Definition] = {
@@ -266,14 +208,8 @@ TOSSES: dict[str, Definition] = {
     "wrong one blamed": round_of_toss((3, result(name=lambda j, me: (6 - j - me,)))),
     "raises at zero": round_of_toss((3, divides)),
     "order of arrival": round_of_toss((3, result(end=in_order))),
-    # ten more
-    "nonces from key and session": round_of_toss((1, drawing(key_and_session))),
     "blinding of the session alone": round_of_toss((1, drawing(blinding_of_session))),
-    "result shows what was kept": round_of_toss(
-        (1, draws_spare), (2, keeps_spare), (3, result(end=lambda i, coin, keep: keep))
-    ),
     "opening fails, nobody named": round_of_toss((3, result(name=lambda j, me: ()))),
-    "echo of senders only": round_of_toss((3, result(compare=senders_only))),
     "echo convicts": round_of_toss((3, result(compare=echo_convicts))),
     "coin in base64": round_of_toss((2, telling(lambda coin: b64encode(coin).decode()))),
     "a field that nobody checks": noted(),
@@ -289,18 +225,11 @@ WRAPPED = {
     "a failed check ends well": implementations.Gullible,
     "notices of an abort dropped": Unhearing,
 }
-FROSTS = {
-    "nonces of FROST from the key": (1, drawing(key_alone)),
-    "partials unchecked": (3, any_culprit),
-    "signature unverified": (3, unverified),
-}
 
 
 def planted(bug: str) -> ProtocolScenario:
     """The scenario with a bug."""
     recipe = f"planted({bug!r})"
-    if bug in FROSTS:
-        return of_frost(recipe, *FROSTS[bug])
     if bug in WRAPPED:
         return toss(recipe).wrapped(WRAPPED[bug], recipe)
     return toss(recipe, TOSSES[bug])

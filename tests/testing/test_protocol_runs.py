@@ -123,13 +123,8 @@ PLANTED = {
 }
 
 
-FAST = {implementations.Fragile}
-"""Mistakes that are hunted in ``make test``, too."""
-
-
-@pytest.mark.parametrize(
-    "mistake", [m if m in FAST else pytest.param(m, marks=pytest.mark.soak) for m in PLANTED]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("mistake", PLANTED)
 def test_planted_mistakes(mistake):
     found = hunted(mistake)
     assert type(found) is PLANTED[mistake].Broken

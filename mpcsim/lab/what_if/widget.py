@@ -49,7 +49,7 @@ class WhatIfWidget(anywidget.AnyWidget):
             try:
                 self.problem = ""
                 self._execute(content)
-            except (MpcError, ValueError, KeyError, TypeError) as error:
+            except (MpcError, KeyError, TypeError) as error:
                 self.problem = str(error) or type(error).__name__
             self.answered = int(content.get("id", 0))
 

@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.lab.explorer.browser_files import FILES, STATIC, script, style
 
 LINK = {"a": "client", "b": "gateway"}
 
@@ -108,22 +107,3 @@ def test_loss_bandwidth_and_seed_by_the_widget(explorer):
     assert any(m["recovery_ms"] for m in widget.view["messages"])
     assert tell(explorer, do="restore") == ""
     assert explorer.view == at_first
-
-
-def test_the_files_of_the_widget_are_one_module_that_needs_nothing():
-    assert {path.name for path in STATIC.iterdir()} == {*FILES, "explorer.css"}
-    for text, allowed in ((script(), {"http://www.w3.org/2000/svg"}), (style(), set())):
-        urls = {word for word in text.split('"') if word.startswith(("http:", "https:", "//"))}
-        assert urls == allowed
-    assert not re.search(r"^(import|export) (?!default )", script(), re.MULTILINE)
-    assert script().count("export default") == 1
-    names = re.findall(r"^(?:function|class|const) (\w+)", script(), re.MULTILINE)
-    assert len(names) == len(set(names)), "one name space"
-
-
-def test_every_file_of_the_script_comes_after_those_it_imports():
-    for at, name in enumerate(FILES):
-        needed = re.findall(
-            r'^import .* from "\./(.*)";$', (STATIC / name).read_text(), re.MULTILINE
-        )
-        assert set(needed) <= set(FILES[:at]), name

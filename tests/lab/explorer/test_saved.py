@@ -127,14 +127,6 @@ def test_it_runs_its_own_script_and_loads_nothing(wallet, tmp_path):
     assert not re.search(r"@import|url\((?!#)", elements.text("style"))
 
 
-@pytest.mark.parametrize("name", ["a file", "no such folder"])
-def test_what_cannot_be_written_is_told(wallet, tmp_path, name):
-    (tmp_path / "a file").write_text("", encoding="utf-8")
-    explorer = Explorer(wallet.sign(signers=(1, 3)))
-    with pytest.raises(OSError, match=r"session\.html"):
-        explorer.export_html(tmp_path / name / "session.html")
-
-
 def test_the_widget_sends_it(wallet):
     explorer, sent = Explorer.live(wallet, "sign", signers=(1, 3)), []
     explorer.widget.send = lambda content, buffers=None: sent.append(content)

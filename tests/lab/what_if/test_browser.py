@@ -183,14 +183,6 @@ def test_while_python_works_the_latest_of_each_setting_waits(page):
 
 
 @pytest.mark.soak
-def test_python_changes_it_too(page):
-    page.panel.set("a", access="satellite")
-    page.tell()
-    assert page.control("a.access").get_attribute("value") == "satellite"
-    assert figures(page, "a") == expected(page, "a")
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize("dark", [False, True])
 def test_hue_is_the_partys(chrome, tmp_path, dark):
     page = Page(chrome, what_if(samples=200), tmp_path, dark=dark)

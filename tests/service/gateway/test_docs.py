@@ -82,6 +82,7 @@ def test_errors_have_their_codes(documented):
     for operation in documented.operations().values():
         for status, response in operation["responses"].items():
             assert (set(response.get("headers", ())) == set(headers)) == (status[0] != "2")
+            assert not response["description"].endswith(". "), "an error says why"
 
 
 def test_the_document_is_one(documented):

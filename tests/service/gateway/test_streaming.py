@@ -13,7 +13,8 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.errors import node_unreachable
+from mpcsim.service.error_codes import Code
+from mpcsim.service.errors import NodeFailed, node_unreachable
 from mpcsim.service.gateway.links.mpc_nodes import InProcess, OverHttp
 from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
 from mpcsim.service.mpc_node.app import create_app
@@ -248,6 +249,19 @@ async def broken(gateway, client, data):
 async def test_an_mpc_node_that_breaks_off_its_answer(gateway, client, signing):
     signing.port.breaks = node_unreachable(OPERATOR)
     await broken(gateway, client, signing.body.to_bytes())
+
+
+async def test_an_mpc_node_that_cannot_store_its_abort(gateway, client, signing, monkeypatch):
+    """The gateway asks for the other node's suspension, as it does after an abort."""
+    heard = []
+
+    async def note(party):
+        heard.append(party)
+
+    monkeypatch.setattr(gateway.gateway._streaming, "_on_node_abort", note)
+    signing.port.breaks = NodeFailed(503, "full", OPERATOR, code=Code.DISK_FULL)
+    await broken(gateway, client, signing.body.to_bytes())
+    assert heard == [OPERATOR]
 
 
 async def test_an_mpc_node_that_was_started_anew_has_no_such_session(client, signing):

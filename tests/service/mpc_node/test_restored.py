@@ -5,6 +5,7 @@ of backups in files is in ``tests/service/operations/test_restore.py``.
 """
 
 import os
+from collections import Counter
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ import pytest
 
 from mpcsim.ids import BOOT_BYTES, CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.errors import Refused, Unmerged
+from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.mpc_node import store as stores
 from mpcsim.service.mpc_node.events import EMPTY
 from mpcsim.service.mpc_node.identity import Identity
@@ -223,6 +225,15 @@ async def test_with_a_suspension_goes_the_multiplication_state(curve, restored, 
     )
     kept = node._shares.decode(stored)  # a share is shown to nobody
     assert {kept.peers[j].multiplication for j in (CLIENT, INSTITUTION)} == {None}
+
+
+async def test_all_that_a_merge_asks_for_is_timed(restored, client, share):
+    times, user_id = Times(), await client.user_id()
+    await restored.gateway.activation.merge(OPERATOR, user_id, "ed25519", times)
+    assert not unmerged(restored, OPERATOR)
+    asked = {"standing": MPC_NODES, "testify": (*MPC_NODES, INSTITUTION), "merge": (OPERATOR,)}
+    roles = Counter(ROLES[party] for parties in asked.values() for party in parties)
+    assert Counter(name for name, _, _ in times.spans if not name.endswith("link")) == roles
 
 
 # ---------------------------------------------------------------------- the store's part

@@ -130,6 +130,7 @@ def test_connections_are_kept():
 
 RETRY_AFTER = [
     *(("7", "7"), ("soon", "soon"), (None, None), ("Fri, 99 Nov 2026 10:00:00 GMT",) * 2),
+    ("Fri, 27 Nov 99999999999 10:00:00 GMT",) * 2,
     ("Fri, 27 Nov 2026 10:00:30 GMT", "30"),
     ("Friday, 27-Nov-26 10:00:30 GMT", "30"),
     ("Fri Nov 27 10:00:30 2026", "30"),

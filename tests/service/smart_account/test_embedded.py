@@ -6,10 +6,11 @@ import pytest
 
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.service.smart_account import setup
+from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.chain.chain import Reverted
 from mpcsim.service.smart_account.chain.embedded import GENESIS_TIME, EmbeddedChain
 from mpcsim.service.smart_account.chain.transactions import PATIENCE_S, TransactionSender
-from mpcsim.service.smart_account.errors import ChainUnavailable, Refused
+from mpcsim.service.smart_account.errors import ChainUnavailable, NoContract, Refused
 
 RICH = setup.account(SeededRng("rich").bytes(32))
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -41,6 +42,14 @@ def test_time_is_a_second_a_block_or_the_clocks():
     assert clocked.timestamp() == GENESIS_TIME + 101
     now[0] = GENESIS_TIME + 500.0
     assert clocked.timestamp() == GENESIS_TIME + 500
+
+
+@pytest.mark.parametrize("runtime", ["60006000fd", "60006000f3"], ids=["reverts", "says nothing"])
+def test_a_contract_that_is_another_one(runtime):
+    sender = TransactionSender(chain(), RICH)
+    address = deployed(sender, bytes.fromhex(runtime))
+    with pytest.raises(NoContract):
+        contracts.account().abi.view(sender.chain, address, "owner")
 
 
 INVALID = [

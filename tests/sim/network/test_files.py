@@ -181,11 +181,3 @@ def test_what_is_no_text(tmp_path: Path) -> None:
         Network.load(path)
     with pytest.raises(FileNotFoundError):
         Network.load(tmp_path / "none.toml")
-
-
-def test_a_latency_of_ones_own_cannot_be_saved(tmp_path: Path) -> None:
-    class Mine(Constant):
-        pass
-
-    with pytest.raises(UsageError, match="class Mine has no kind in files"):
-        Network.star(1.0).with_link("client", "gateway", latency=Mine(2)).save(tmp_path / "x.toml")

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.errors import UsageError
-from mpcsim.sim import Connection, Free, Network, Simulation
-from mpcsim.sim.replay import record
+from mpcsim.sim import Free, Network, Simulation
 from tests.helpers import losing
 from tests.sim.network.tcp import lab
 from tests.sim.network.tcp.lab import FULL, Line
@@ -117,11 +115,6 @@ def test_streaming_is_never_later_and_adds_up(size, a, b, c, d, rates, key):
 # ------------------------------------------------------------------ the setting
 
 
-def test_the_near_match_is_named():
-    with pytest.raises(UsageError, match="did you mean stream"):
-        Connection(forwarding="streaming")
-
-
 # ------------------------------------------------------------------ runs
 
 
@@ -141,12 +134,3 @@ def test_a_signature_pays_for_the_windows_once():
     assert stored.elapsed_ms == pytest.approx(600, abs=1)
     assert streamed.elapsed_ms == pytest.approx(500, abs=1)
     assert [m.kind for m in streamed.trace.messages] == [m.kind for m in stored.trace.messages]
-
-
-def test_a_streaming_network_is_not_replayed():
-    network = Network.star(50.0, 50.0, 50.0).with_connection(forwarding="stream")
-    graph = record(sign(network).trace)
-    with pytest.raises(
-        UsageError, match="forwarding stream cannot be replayed: run the simulation"
-    ):
-        graph.replay(network, 10)

@@ -362,21 +362,5 @@ def test_what_is_no_finite_number_is_refused(
         make(**{**arguments, name: bad})
 
 
-@pytest.mark.parametrize(
-    ("latency", "text"),
-    [
-        (Constant(12), "constant, 12.0 ms"),
-        (Uniform(0.25, 9), "uniform, 0.25 ms to 9.0 ms"),
-        (Normal(20, 5), "normal, mean 20.0 ms, std 5.0 ms"),
-        (LogNormal(12, 0.25, 10), "log-normal, median 12.0 ms, sigma 0.25, at least 10.0 ms"),
-        (Gamma(15, 0.5, 5), "gamma, mean 15.0 ms, shape 0.5, at least 5.0 ms"),
-        (Pareto(4, 5, 8), "Pareto, mean 9.0 ms, exponent 5, at least 8.0 ms"),
-        (Empirical((1.0, 3.0)), "empirical, 2 samples, median 2.0 ms, 99% below 3.0 ms"),
-    ],
-)
-def test_text(latency: Latency, text: str) -> None:
-    assert str(latency) == text
-
-
 def test_empirical_is_not_shown_at_length() -> None:
     assert repr(Empirical.of(range(1000))) == "Empirical(<1000 samples>)"

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -60,12 +61,7 @@ def test_a_link_has_two_directions() -> None:
 def test_a_link_is_the_same_both_ways_unless_said() -> None:
     same = link(loss=0.1, queue_bytes=3e4)
     there, back = same.direction("a"), same.direction("b")
-    assert (there.forward, there.mbit_per_s, there.loss, there.queue_bytes) == (
-        back.forward,
-        back.mbit_per_s,
-        back.loss,
-        back.queue_bytes,
-    )
+    assert replace(back, source="a", target="b") == there
 
 
 # ------------------------------------------------------------------ ready-made networks
@@ -110,21 +106,6 @@ def test_every_region_makes_a_network(region: str) -> None:
 # ------------------------------------------------------------------ changed copies
 
 
-def test_with_link() -> None:
-    star = Network.star(10)
-    changed = star.with_link("gateway", "client", latency=25, loss=0.5)
-    assert changed.links[0].latency == Constant(25)
-    assert changed.links[0].loss == 0.5
-    assert changed.links[1:] == star.links[1:]
-    assert star.links[0].latency == Constant(10)
-
-
-def test_with_site() -> None:
-    changed = Network.star().with_site("operator", cpu_factor=4.0, cores=8)
-    assert changed.sites["operator"] == Site("operator", 4.0, 8)
-    assert changed.sites["client"] == Site("client")
-
-
 # ------------------------------------------------------------------ bad input
 
 STAR = Network.star(1.0, 1.0, 1.0)
@@ -136,7 +117,6 @@ BAD = {
     "loss of 1": (lambda: link(loss=1.0), "link a - b: loss is 1"),
     "loss NaN": (lambda: link(loss=math.nan), "loss"),
     "loss back of 1": (lambda: link(back_loss=1), "back_loss"),
-    "negative queue": (lambda: link(queue_bytes=-1.0), "link a - b: queue_bytes is -1"),
     "loss of a preset": (lambda: Network.preset("seoul", loss=1), "loss"),
     "no bandwidth": (lambda: link(mbit_per_s=0.0), "mbit_per_s"),
     "negative bandwidth back": (lambda: link(back_mbit_per_s=-1.0), "back_mbit_per_s"),
@@ -164,12 +144,10 @@ BAD = {
     ),
     "1 bit/s": (lambda: link(mbit_per_s=1e-6), r"link a - b: mbit_per_s is 1e-06: below 0.001 \(1"),
     "deadline": (lambda: VirtualRun(toy_parties(100), STAR, deadline_ms=-1.0), "deadline_ms"),
-    "unknown region": (lambda: Network.preset("soul"), "did you mean seoul"),
     "a preset's typo": (
         lambda: Network.preset("seoul", acces="lte"),  # type: ignore[arg-type]
         "unknown setting of a preset 'acces'; did you mean access",
     ),
-    "unknown access": (lambda: Network.preset("seoul", access="fiber"), "did you mean fibre"),
     "with an unknown link": (lambda: STAR.with_link("client", "operator"), "no link joins"),
     "with a link elsewhere": (lambda: STAR.with_link("client", "gatway"), "unknown site 'gatway'"),
     "with a link's typo": (lambda: STAR.with_link("client", "gateway", los=1), "did you mean loss"),

@@ -4,7 +4,6 @@ import math
 import re
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from mpcsim.errors import Reason, UsageError
 from mpcsim.protocols.engine import Party, Waiting
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.sim.network.latency import LogNormal, Uniform
-from mpcsim.sim.network.topology import Network, Site
+from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run.adversary import Adversary, alter_kind, deviating_party
 from mpcsim.sim.run.compute import Compute, Declared, Free, calibrate
@@ -117,10 +116,8 @@ ECDSA_ROUNDS = ("commit", "offer", "respond", "share", "assemble")
 TEN = Declared({("ecdsa", name): 10.0 for name in ECDSA_ROUNDS})
 
 
-def at_once(*factors: float, cores: int | None = None) -> Network:
-    """Two parties next to each other; at one site if ``cores`` is given."""
-    if cores is not None:
-        return Network({"here": Site("here", cores=cores)}, (), {1: "here", 2: "here"})
+def at_once(*factors: float) -> Network:
+    """Two parties next to each other."""
     network = Network.mesh((1, 2), 0.0, mbit_per_s=math.inf)
     for party, factor in enumerate(factors, start=1):
         network = network.with_site(f"site {party}", cpu_factor=factor)
@@ -146,16 +143,6 @@ def test_computing_and_the_way(network: Network, compute: Compute, finished_ms: 
     assert trace.compute == compute.name
     if finished_ms == 5 * 30:
         assert {w.end_ms - w.start_ms for w in trace.work if w.party == 2} == {30.0}
-
-
-@pytest.mark.parametrize(("cores", "finished"), [(1, 100.0), (2, 50.0), (5, 50.0)])
-def test_two_parties_share_a_machine(cores: int, finished: float) -> None:
-    """With one core, 2 x 5 rounds of 10 ms one after the other."""
-    trace = virtual(session("ecdsa-2"), at_once(cores=cores), compute=TEN)
-    assert trace.finished_ms == finished
-    spans = sorted((w.start_ms, w.end_ms) for w in trace.work)
-    overlaps = any(second[0] < first[1] for first, second in pairwise(spans))
-    assert overlaps == (cores > 1)
 
 
 def test_an_undeclared_round_is_named() -> None:
@@ -579,31 +566,3 @@ def test_any_faults_and_any_schedule(make, plan, times, network, seed, schedule,
     assert trace.verdict in (Verdict.VALID, Verdict.STALLED)
     assert trace.finished_ms <= policy.get("deadline_ms", math.inf)
     assert once() == trace
-
-
-@examples(20)
-@given(
-    make=small,
-    plan=st.lists(fault, max_size=3),
-    times=st.lists(some_times, min_size=1, max_size=20),
-    data=st.data(),
-)
-def test_any_faults_and_a_cheater(make, plan, times, data) -> None:
-    """Whatever one of them withholds or spoils: no wrong result, no innocent blamed."""
-    s = make()
-    cheater = data.draw(st.sampled_from(s.members))
-    spoil = data.draw(st.sampled_from([sends.kind for _, sends in s.definition.kinds()]))
-    replacement = data.draw(st.sampled_from([None, b"", b"garbage", []]))
-    cheat = partial(Adversary, tamper=alter_kind(spoil, lambda message: replacement))
-    trace = virtual(
-        s,
-        JITTER,
-        corrupt={cheater: cheat},
-        faults=plan,
-        draws=Schedule(times),
-        validate=lambda results: True,
-    )
-    honest = {i: o for i, o in trace.outcomes.items() if i != cheater}
-    for outcome in honest.values():
-        assert getattr(outcome, "culprits", frozenset()) <= {cheater}
-    s.check({i: o.result for i, o in honest.items() if hasattr(o, "result")})

@@ -180,14 +180,6 @@ def test_inside_a_running_loop(ed: dict[PartyId, KeyShare]) -> None:
         assert trace.verdict is Verdict.VALID
 
 
-def test_proxies_are_left_alone(
-    ed: dict[PartyId, KeyShare], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(variable, "http://127.0.0.1:9")
-    assert sign(ed, NETWORKS["direct"]).verdict is Verdict.VALID
-
-
 @pytest.mark.parametrize("inside", [False, True], ids=["script", "notebook"])
 def test_the_deadline_ends_a_run(ed: dict[PartyId, KeyShare], inside: bool) -> None:
     async def notebook() -> Trace:

@@ -1,7 +1,6 @@
 """Summary, waits, critical path and data frame: closed forms, and sums that must add up."""
 
 import math
-import pickle
 from itertools import pairwise
 
 import pandas as pd
@@ -300,23 +299,6 @@ def test_frame_of_an_empty_trace() -> None:
     assert critical_path(empty).segments == ()
     assert summary(empty).messages == 0
     assert "run: stalled" in str(empty)
-
-
-@pytest.mark.few(5)
-@EVERY
-def test_text_and_html(name: str) -> None:
-    found = trace(name)
-    assert found.name in str(found)
-    assert f"{found.verdict.value} after" in str(found)
-    assert found.scope == found.summary().scope == "protocol"
-    assert "scope protocol" in str(found)
-    assert "scope protocol" in found._repr_html_()
-    assert all(len(line) < 160 for line in str(found).splitlines())
-    for shown in (found.summary(), found.critical_path()):
-        html = shown._repr_html_()
-        assert html.count("<table") == html.count("</table>") >= 2
-        assert html.count("<div") == html.count("</div>")
-    assert pickle.loads(pickle.dumps(found.summary())) == found.summary()
 
 
 def test_critical_path_as_a_frame() -> None:

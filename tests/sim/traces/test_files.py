@@ -27,9 +27,9 @@ from mpcsim.protocols.engine import Waiting
 from mpcsim.sim import Trace
 from mpcsim.sim.traces import jsonl
 from mpcsim.sim.traces.critical_path import critical_path
-from mpcsim.sim.traces.jsonl import from_jsonl, load, save_jsonl, to_jsonl
+from mpcsim.sim.traces.jsonl import from_jsonl, load, to_jsonl
 from mpcsim.sim.traces.perfetto import perfetto
-from mpcsim.sim.traces.records import FORMAT, Ending
+from mpcsim.sim.traces.records import Ending
 from tests.helpers.traces import NAMES, trace
 
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -75,17 +75,6 @@ def test_how_a_party_failed_reads_back(outcome: Aborted | Waiting) -> None:
     assert from_jsonl(to_jsonl(made)).outcomes == {1: _without_evidence(outcome)}
     assert from_jsonl(to_jsonl(made, contents=True)).outcomes == {1: outcome}
     assert b"SECRET".hex() not in to_jsonl(made)
-
-
-def test_layout(tmp_path: Path) -> None:
-    found = trace("two-party signature")
-    path = save_jsonl(found, str(tmp_path / "trace.jsonl"))
-    data = path.read_bytes()
-    assert b"\r" not in data
-    header, *records = [json.loads(line) for line in data.decode().splitlines()]
-    assert (header["format"], header["version"]) == (FORMAT, 3)
-    kinds = [record["record"] for record in records]
-    assert kinds == ["work"] * len(found.work) + ["message"] * 8 + ["ending"] * 2
 
 
 # ---------------------------------------------------------------------- views and differences

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim import Network, Simulation
+from mpcsim import Network
 from mpcsim.errors import UsageError
-from mpcsim.sim import Free
 from mpcsim.sim.network.latency import Constant, Empirical
 from mpcsim.sim.network.measured import Fit, assemble_network, fit, read
 from mpcsim.sim.network.measured.network_assembly import AssembledNetwork, role_sites
-from mpcsim.sim.replay import record
 from tests.vectors.network import make
 
 FOLDER = Path(make.__file__).parent
@@ -116,16 +114,3 @@ def test_the_network_is_what_its_program_makes() -> None:
     for ours, theirs in zip(made.links, committed.links, strict=True):
         assert ours.latency.mean_ms == pytest.approx(theirs.latency.mean_ms, rel=1e-3)
         assert ours.latency.std_ms == pytest.approx(theirs.latency.std_ms, rel=0.02)
-
-
-def test_bursts_in_a_simulation_and_its_replay() -> None:
-    network = assemble_network(fits("ping_linux.txt", blocks=24)).network
-    sims = [Simulation(network=network, seed=1, compute=Free()) for _ in range(2)]
-    times = []
-    for sim in sims:
-        sim.generate("ed25519")
-        times.append(sim.sign().trace.finished_ms)
-    assert times[0] == times[1] > 27
-    graph = record(sims[0].sign().trace)
-    with pytest.raises(UsageError, match="no independent samples, which the replay needs"):
-        graph.replay(network, 10)

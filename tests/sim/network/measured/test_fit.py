@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.network.latency import Constant, Empirical, Gamma, Latency, LogNormal, Normal
-from mpcsim.sim.network.measured import DISTRIBUTIONS, Series, fit, read
+from mpcsim.sim.network.measured import Series, fit, read
 from mpcsim.sim.network.measured.series import Probe
 from tests.vectors.network import make
 
@@ -99,14 +98,6 @@ def test_equal_round_trips_are_no_burst() -> None:
     assert (found.memory, found.warnings) == (0, ())
 
 
-def test_blocks() -> None:
-    measured = read(FOLDER / "ping_linux.txt").series[0]
-    found = fit(measured, blocks=24)
-    assert isinstance(found.chosen.one_way, Bursts)
-    assert found.chosen.one_way.block == 24
-    assert found.warnings == ()
-
-
 def test_few_samples_and_one() -> None:
     assert "only 5 round trips" in fit(series([20, 21, 25, 20.5, 22])).warnings[0]
     # As between regions: the median of one way is half of the round trip.
@@ -131,13 +122,6 @@ def test_what_cannot_be() -> None:
     refused("time goes backwards in the file: sort it", series([20, 21], in_order=False), blocks=1)
     refused("these round trips allow no gamma", series([20, 20, 20]), "gamma")
     refused("blocks need the samples one by one", read(FOLDER / "mtr.json").series[0], blocks=2)
-
-
-def test_the_table() -> None:
-    text = fit(read(FOLDER / "hping3.txt").series[0]).table().text()
-    for name in ("measured", *DISTRIBUTIONS):
-        assert f"  {name}" in text
-    assert text.count(" *") == 1
 
 
 # ------------------------------------------------------------------ tails
