@@ -293,14 +293,7 @@ def test_shell_blocks_run(tmp_path: Path) -> None:
             for default, port in (("9091", ports["APP_PORT"]), ("9094", control)):
                 text = text.replace(f":{default}", f":{port}")
             done = subprocess.run(
-                [
-                    "bash",
-                    "-eu",
-                    "-o",
-                    "pipefail",
-                    "-c",
-                    text.replace("mpcsim serve --control\n", ""),
-                ],
+                ["bash", "-euo", "pipefail", "-c", text],
                 cwd=tmp_path,
                 env={**os.environ, **ports, **own},
                 capture_output=True,

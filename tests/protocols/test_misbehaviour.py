@@ -28,7 +28,6 @@ from mpcsim.errors import (
     InvalidEncoding,
     OnReceipt,
     Reason,
-    UsageError,
     Where,
 )
 from mpcsim.protocols import LocalRun, ecdsa, keys, reshare
@@ -528,19 +527,6 @@ def test_evidence_of_a_conflict_holds_both_messages():
     }
     assert len(received) == 2
     assert {e.payload for e in aborted.evidence} == received
-
-
-def test_ot_state_is_discarded_after_an_extension_attack():
-    aborted, _ = play(SCENARIOS[Reason.OT_EXTENSION_CHECK])
-    share = keys("secp256k1")[ACCUSER]
-    kept = share.after_abort(aborted)
-    assert kept.peers[CHEATER].multiplication is None
-    assert kept.peers[3].multiplication == share.peers[3].multiplication
-    with pytest.raises(UsageError, match="discarded"):
-        ecdsa.setup(kept, (1, 2), HASH)
-    with pytest.raises(UsageError, match="discarded"):
-        ecdsa.setup(kept, (1, 2, 3), HASH)
-    ecdsa.setup(kept, (1, 3), HASH)
 
 
 @pytest.mark.parametrize(
