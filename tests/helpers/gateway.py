@@ -21,7 +21,7 @@ from mpcsim.crypto import bip32
 from mpcsim.crypto.encoding import NO_CONTEXT
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import Aborted, InvalidEncoding
-from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, PartyId
 from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
 from mpcsim.protocols.engine import Done, Party, Send
 from mpcsim.protocols.engine.envelope import Envelope
@@ -135,24 +135,23 @@ class Client:
 
     http: httpx.AsyncClient
     token: str
+    hellos: Callable[[], Mapping[PartyId, wire.Hello]]
+    """Who the MPC nodes are."""
+    gateway: RunningGateway
+    """In this process, for tests that reach into it."""
     requests: list[str] = field(default_factory=list)
     """Verbs asked for, in order."""
     statuses: list[int] = field(default_factory=list)
     """Of each reply, in order."""
     given: list[KeyShare] = field(default_factory=list)
     """Every share a run has ended with, activated or not."""
-    hellos: Callable[[], Mapping[PartyId, wire.Hello]] | None = None
-    """Who the MPC nodes are; asked for by ``meet`` where it is not known."""
-    gateway: RunningGateway | None = None
-    """In this process, for tests that reach into it."""
 
     @classmethod
     def of(cls, gateway: RunningGateway, username: str = "alice") -> Client:
         """Without a socket."""
         transport = httpx.ASGITransport(gateway.app, raise_app_exceptions=False)
         http = httpx.AsyncClient(transport=transport, base_url="http://gateway")
-        known = {"hellos": lambda: hellos(gateway), "gateway": gateway}
-        return cls(http, gateway.token(username), **known)
+        return cls(http, gateway.token(username), lambda: hellos(gateway), gateway)
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Any request, with the token."""
@@ -252,7 +251,6 @@ class Client:
         For tests in which a key is needed and not made: on secp256k1, making one takes 0.2 s. The
         key pair is the same each time, and known; epoch and user are not.
         """
-        assert self.gateway is not None
         epoch, user_id = os.urandom(32), self.token_user
         shares = {
             j: replace(share, record=replace(share.record, epoch=epoch))
@@ -273,7 +271,6 @@ class Client:
 
     def store(self, share: KeyShare) -> SecretStore:
         """The secret store of a vault of a key."""
-        assert self.gateway is not None
         return SecretStore.from_text(seal(self.gateway, self.token_user, share)[1])
 
     async def key_ids(self) -> dict[str, str]:
@@ -287,23 +284,7 @@ class Client:
 
     # ------------------------------------------------------------------ proofs
 
-    async def meet(self) -> None:
-        """Hear who the MPC nodes are, if that is not known."""
-        if self.hellos is None:
-            said = (await self.request("GET", "/mpc/v1/nodes")).json()
-            names = ("identity", "seal_key", "signature", "boot")
-            found = {
-                party: wire.Hello(
-                    party,
-                    *(bytes.fromhex(said[ROLES[party]][n]) for n in names),
-                    seal_number=said[ROLES[party]]["seal_number"],
-                )
-                for party in MPC_NODES
-            }
-            self.hellos = lambda: found
-
     def _boot(self, party: PartyId) -> bytes:
-        assert self.hellos is not None, "meet first"
         return self.hellos()[party].boot
 
     @property
@@ -368,7 +349,6 @@ class Client:
         path: bip32.Path = (),
     ) -> Any:
         """A signature; it verifies under the share's public key, or its child's."""
-        await self.meet()
         party, request = self.begin_sign(share, message, signer, wrap, path=path)
         reply = await self.ask("sign", request)
         outputs = feed(party, wire.SignReply.from_bytes(reply).messages)
@@ -393,7 +373,6 @@ class Client:
         self, share: KeyShare, store: SecretStore, count: int = 1, signer: PartyId = OPERATOR
     ) -> tuple[tuple[Presignature, ...], bytes]:
         """The client's parts of presignatures, and what the other MPC node allows them under."""
-        await self.meet()
         session_id, epoch = fresh_session(), share.record.epoch
         agreed = presign.setup(share, (CLIENT, signer), count)
         party = presign.party(agreed, session_id=session_id)
@@ -401,12 +380,10 @@ class Client:
         vault = self._vault(share, store, signer, presignatures=count)
         request = self.proven(share, wire.Sign(*about, vault, count=count))
         begun = wire.SignReply.from_bytes(await self.ask("sign", request))
-        outputs = feed(party, begun.messages)
-        while not isinstance(party.outcome, Done):
-            outputs = feed(party, await self.exchange(session_id, sends(outputs)))
         assert begun.vault is not None
         assert begun.vault.allowance is not None
-        return party.outcome.result, begun.vault.allowance
+        parts = await self.finish(party, session_id, feed(party, begun.messages))
+        return parts, begun.vault.allowance
 
     def begin_presigned(
         self,
@@ -442,7 +419,6 @@ class Client:
 
     async def suspension(self, share: KeyShare, culprit: int = OPERATOR) -> wire.Suspend:
         """What a client asks for that has caught a node cheating, in a session that stays open."""
-        await self.meet()
         _, request = self.begin_sign(share, signer=culprit)
         tag = wire.SignReply.from_bytes(await self.ask("sign", request)).tag
         at = wire.AbortedSession(await self.user_id(), share.record.epoch, request.session_id)
@@ -460,7 +436,6 @@ class Client:
             await self.sign(share, signer=signer)
 
     async def check_retired(self, share: KeyShare) -> None:
-        await self.meet()
         for signer in MPC_NODES:
             response = await self.post("sign", self.begin_sign(share, signer=signer)[1])
             assert response.status_code == 404

@@ -124,41 +124,6 @@ async def beginning(house, record, session_id, message):
     )
 
 
-@pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_an_answer_to_another_request_blames_nobody(curve, house, record):
-    """Whoever has the store and carries the request puts another first message in its place; what
-    the MPC node answers is looked at no further."""
-
-    node, asked = house.gateway.links[OPERATOR].node, sent(house)
-    request, handle, others = house.transport.request, node.handle, []
-
-    async def first(method, path, **options):
-        if path.endswith("/sign"):
-            mine = wire.Sign.from_bytes(options["body"])
-            others.append(await beginning(house, record, mine.session_id, mine.message))
-        return await request(method, path, **options)
-
-    def swapped(verb, grant, data):
-        if verb != "sign":
-            return bytes(handle(verb, grant, data))
-        other = others[0].request
-        mine = asked[0].vault
-        data = replace(other, vault=replace(other.vault, halves=mine.halves)).to_bytes()
-        answer = wire.Answer.from_bytes(handle(verb, grant, data))
-        # It was opened to the thief's reply key; so that the client sees its own (what the
-        # thief has no way to do, and no other answer would be looked at):
-        stored, half = node.store.find(asked[0].key_id.hex()), mine.halves[OPERATOR]
-        own = node._vault.rewrap(stored, half, mine.reply_key, whole=False)
-        return replace(answer, half=own).to_bytes()
-
-    house.transport.request = first
-    node.handle = swapped
-    assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
-    house.transport.request, node.handle = request, handle
-    await settled(house)
-    await house.sign(record, HASH)
-
-
 async def test_an_answer_that_does_not_say_what_it_answers(early, house, record):
     node = house.gateway.links[OPERATOR].node
     handle = node.handle

@@ -13,18 +13,14 @@ from itertools import count
 
 import pytest
 
-from mpcsim import Network, Simulation
+from mpcsim import Network
 from mpcsim.errors import UsageError
-from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.sim import Free
 from mpcsim.sim.run.realtime.clock import Deadlock
 from node.local import LocalService
-from node.process.settings import Settings
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import CHEAP, PASSWORD, check_signature
 
 MESSAGE = hashlib.sha256(b"payment").digest()
-SIGNERS = {"operator": OPERATOR, "institution": INSTITUTION}
 WAN = Network.star(10, 20, 30)
 
 
@@ -71,36 +67,7 @@ def sign(client, share, **fields):
     return answer
 
 
-def open_vault(client, share):
-    """What opens the vault and does nothing else."""
-    strings = {name: share[name] for name in ("encrypted_share", "secret_store")}
-    answer = client.post("/v3/wallet/validate/share", json=strings)
-    assert answer.json() == {"result": True}
-    return answer
-
-
-TWO_STEPS = Settings(waas_api_url="http://gateway", early_requests=False)
-"""First the vault is opened, then a signature is begun."""
-
-
 # --------------------------------------------------------------------------- what a link costs
-
-
-@pytest.mark.parametrize("signer", fast_few(SIGNERS, 1))
-def test_frost_costs_what_the_simulation_predicts(signer):
-    simulation = Simulation(WAN, compute=Free())
-    simulation.generate("ed25519")
-    predicted = simulation.sign(signers=(1, SIGNERS[signer])).elapsed_ms
-    with with_key(WAN) as (service, alice, share):
-        vault = ms(open_vault(alice, share).elapsed)
-        found = ms(sign(alice, share, signer=signer).elapsed)
-    with local(WAN, settings=TWO_STEPS) as service:
-        alice = service.user("alice")
-        in_two_steps = ms(sign(alice, generate(alice), signer=signer).elapsed)
-    assert vault == pytest.approx(2 * (10 + 30), rel=1e-3)  # the farther MPC node decides
-    # The rest are bytes: the service's bodies are a little longer than the bare messages.
-    assert in_two_steps == pytest.approx(vault + predicted, rel=1e-3)
-    assert found == pytest.approx(max(vault, predicted), rel=1e-3)
 
 
 def test_a_gateway_that_streams_pays_for_the_windows_once():

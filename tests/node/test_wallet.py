@@ -193,13 +193,6 @@ async def test_strings_that_do_not_belong_together(house, records):
     await failing(errors.BadRequest, house.sign(one, b"short"))
 
 
-async def test_recover_without_a_key(house, records):
-    said = await failing(errors.NotFound, house.recover("ed25519", "bob"))
-    assert said == "no ed25519 key is registered for this user"
-    said = await failing(errors.NotFound, house.wallet.wallet_info(house.caller("bob")))
-    assert said == "This user has no key"
-
-
 # ---------------------------------------------------------------------- looking into the vault
 
 UNKNOWN_KEY = "no such key: it is unknown, or a recovery has replaced it"

@@ -12,7 +12,8 @@ Where a pair had no keys before the session (key generation), blame rests on the
 and nobody is banned. Dealers of a resharing have keys from the start: there the same checks ban.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,6 +41,8 @@ from tests.helpers.adversary import Adversary, Tampered, alter_kind, drawing, wi
 from tests.helpers.sessions import HASH, Session, judge, run_with, session
 
 ACCUSER, CHEATER = 1, 2
+PLACES = {1: 2, 2: 1, 3: 3}
+to_place: Callable[[int], int] = int
 Cheat = Callable[[Session], Adversary]
 
 
@@ -61,19 +64,18 @@ class Scenario:
     detail: str = field(default="", kw_only=True)
 
 
-def altered(kind: str, change: str, to: set[int] | None = None) -> Cheat:
-    """The cheater makes one of the changes of ``mpcsim.testing.runs.fields``, by its name."""
+def altering(party: Party, kind: str, change: str, to: Collection[int] | None = None) -> Adversary:
+    """Makes one of the changes of ``mpcsim.testing.runs.fields``, by its name."""
 
-    def cheat(s: Session) -> Adversary:
-        party = s.party(CHEATER)
+    def tamper(message: Message) -> Tampered:
+        found = {a.name: a for a in alterations(message, party.wire)}
+        return found[change].apply(message)
 
-        def tamper(message: Message) -> Tampered:
-            found = {a.name: a for a in alterations(message, party.wire)}
-            return found[change].apply(message)
+    return Adversary(party, alter_kind(kind, tamper, to))
 
-        return Adversary(party, alter_kind(kind, tamper, to))
 
-    return cheat
+def altered(kind: str, change: str, to: Collection[int] = ()) -> Cheat:
+    return lambda s: altering(s.party(CHEATER), kind, change, {*map(to_place, to)} or None)
 
 
 def malformed(s: Session) -> Adversary:
@@ -252,7 +254,7 @@ def attack_in_another_session(s: Session) -> Adversary:
             spoilt = altered("Offer", ".offer.t first bit flipped")(s)
             run = LocalRun([other, spoilt])
             run.start()
-            assert run.finish()[1].reason is Reason.OT_EXTENSION_CHECK
+            assert run.finish()[ACCUSER].reason is Reason.OT_EXTENSION_CHECK
         return message
 
     other = s.party(ACCUSER)  # open before anything happens
@@ -485,6 +487,24 @@ CASES |= {f"chain code: {name}": case for name, case in WITH_CHAIN_CODES.items()
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_misbehaviour(case):
     check_scenario(*case)
+
+
+@pytest.mark.parametrize("reason", SCENARIOS, ids=lambda reason: reason.name)
+def test_misbehaviour_towards_the_other_party(reason, monkeypatch):
+    """Parties 1 and 2 in each other's place."""
+    scenario = SCENARIOS[reason]
+    changed = {
+        name: frozenset(PLACES[i] for i in getattr(scenario, name))
+        for name in ("culprits", "suspects", "about")
+    }
+    where = scenario.where
+    if isinstance(where, OnReceipt):
+        where = replace(where, sender=PLACES[where.sender])
+    detail = re.sub(r"(?<=party )[12]", lambda i: str(PLACES[int(i[0])]), scenario.detail)
+    changed |= {"accuser": PLACES[scenario.accuser], "detail": detail, "where": where}
+    for name, value in (("ACCUSER", CHEATER), ("CHEATER", ACCUSER), ("to_place", PLACES.get)):
+        monkeypatch.setattr(f"{__name__}.{name}", value)
+    check_scenario(reason, replace(scenario, **changed))
 
 
 def test_an_abort_says_who_reported_it():

@@ -51,9 +51,7 @@ AREAS: dict[str, Area] = {
         ),
         after="start and stop, backup and restore, rotation, fault injection, logs, metrics",
     ),
-    "campaign": Area(
-        ("tests/campaign",), after="whatever must survive kills, pauses, full disks, bad input"
-    ),
+    "campaign": Area(("tests/campaign",), after="whatever must survive kills, pauses, full disks"),
     "node": Area(("tests/node",), outside=BROWSER, after="the REST API and what it calls"),
     "smart_account": Area(
         ("tests/service/smart_account",), after="the ERC-4337 flow and its chain"

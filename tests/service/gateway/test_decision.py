@@ -173,15 +173,6 @@ def test_two_from_one_predecessor_never_both_come_into_force(recovery, most, eve
                     assert (in_force == epoch(name)) == (answer == "in force")
 
 
-def test_each_settled_at_one_node_comes_to_nothing(world):
-    """Two recoveries from one epoch; each node has voted for another one."""
-    world.prepare("one", "first")
-    world.prepare("other", "first")
-    for party, name in [(OPERATOR, "one"), (INSTITUTION, "other")]:
-        world.handle(party, "vote", wire.Activate(bytes(32), epoch(name)))
-    assert world.settled() == epoch("first")
-
-
 def test_an_epoch_aborted_first_is_never_voted_for(empty_world):
     empty_world.prepare("new")
     empty_world.handle(OPERATOR, "abort", AbortEpoch(Abort(USER, CURVE, epoch("new")), None))

@@ -7,7 +7,7 @@ import pytest
 
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import TokenVerifier
-from tests.helpers.gateway import CURVES, Client
+from tests.helpers.gateway import CURVES
 
 
 async def holder_of(client, share):
@@ -15,7 +15,7 @@ async def holder_of(client, share):
     path = f"/wallet/v1/token?id={share.record.epoch.hex()}"
     reply = await client.request("GET", path)
     assert reply.headers["cache-control"] == "no-store"
-    return Client(client.http, reply.json()["token"])
+    return replace(client, token=reply.json()["token"])
 
 
 async def test_a_key_token_opens_the_vault_of_its_key_and_signs_with_it(gateway, client):

@@ -12,7 +12,6 @@ from mpcsim.ids import CLIENT, MPC_NODES, ROLES
 from mpcsim.protocols import reshare
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.gateway.links.links import Link
-from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
@@ -266,22 +265,6 @@ async def test_a_key_that_is_registered_meanwhile_is_not_replaced_by_a_generatio
     assert await client.key_ids() == {"ed25519": key_id}
 
 
-async def test_one_activation_twice_at_once_counts_once(gateway, client):
-    begun = await client.begin_generate("ed25519")
-    both = await asyncio.gather(
-        *(client.activate(*begun) for _ in range(2)), return_exceptions=True
-    )
-    assert [type(b) for b in both].count(Failed) == 1
-    await client.check_works(begun[1])
-
-
-async def test_a_recovery_ends_the_signing_sessions_of_the_key_before(gateway, client, ec_share):
-    party, messages = await client.begun(ec_share)
-    await client.recover("secp256k1")
-    assert nothing_open(gateway)
-    assert await refusal(client.exchange(party.session_id, messages)) == (410, GONE)
-
-
 # ---------------------------------------------------------------------- links that fail
 
 
@@ -346,29 +329,6 @@ async def test_an_activation_outlives_its_caller(monkeypatch, verb, nth, kind, g
     assert nothing_open(gateway)
     for rows in shares_of(gateway).values():
         assert [state for _, _, _, state, _ in rows] == ["active"]
-
-
-async def test_nobody_decides_while_the_registry_is_written(monkeypatch, client):
-    """The caller is gone; whoever comes next waits for the decision, and finds it."""
-
-    original, entered, leave = Registry.put, threading.Event(), threading.Event()
-
-    def slow(registry, *arguments):
-        entered.set()
-        assert leave.wait(10)
-        return original(registry, *arguments)
-
-    session_id, share = await client.begin_generate("ed25519")
-    monkeypatch.setattr(Registry, "put", slow)
-    activating = asyncio.create_task(client.activate(session_id, share))
-    await asyncio.to_thread(entered.wait, 10)
-    activating.cancel()
-    second = asyncio.create_task(client.generate("ed25519"))
-    await asyncio.sleep(0.05)
-    assert not second.done()
-    leave.set()
-    assert await refusal(second) == (409, EXISTS)
-    await client.check_works(share)
 
 
 async def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch, gateway, client, share):

@@ -1,15 +1,15 @@
 """The six steps of a user operation, over the gateway's endpoints, with a key that no one holds."""
 
+import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import httpx
 import pytest
 
 from mpcsim.service.gateway.api.openapi import describe_gateway
-from mpcsim.service.gateway.api.smart_accounts import PREFIX, over_rpc
+from mpcsim.service.gateway.api.smart_accounts import SmartAccounts, over_rpc
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
@@ -23,7 +23,6 @@ from tests.helpers.tiers import fast_few
 from tests.service.smart_account.conftest import PlainOwner
 
 CURVE = "secp256k1"
-MOUNTED = PREFIX + "/{rest:path}"
 RECIPIENT = "0x000000000000000000000000000000000000bEEF"
 
 
@@ -152,39 +151,25 @@ def test_a_node_that_comes_back_as_another_chain():
 
 
 def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
-    tried, failing = threading.Semaphore(0), threading.Event()
+    tried, failing = [], threading.Event()
 
     def make():
-        tried.release()
+        tried.append(True)
         failing.wait(60)
-        raise ChainTimeout("the chain's node did not answer eth_chainId: ReadTimeout")
+        raise ChainTimeout("the chain's node did not answer")
 
-    with LocalService(smart_accounts=make, clock="real") as service, ThreadPoolExecutor(4) as pool:
-        clients = [service.gateway_user(f"user-{n}") for n in range(4)]
-        accounts = service.gateway.smart_accounts
-        current, came = accounts._current_attempt, threading.Semaphore(0)
+    accounts = SmartAccounts(make)
+    (attempt,) = {accounts._current_attempt() for _ in range(4)}
+    failing.set()
+    assert isinstance(attempt.exception(60), ChainTimeout)
+    assert len(tried) == 1
+    with pytest.raises(ChainTimeout):
+        accounts.service()
+    assert len(tried) == 2, "a later request tries again"
 
-        def noted():  # says who waits for the service that is being made
-            found = current()
-            came.release()
-            return found
 
-        accounts._current_attempt = noted
-        (mount,) = (
-            each.app for each in service.gateway.app.routes if getattr(each, "path", "") == MOUNTED
-        )
-        loading = Mock(side_effect=mount._load)
-        mount._load = loading
-        asked = [pool.submit(ask, each, Endpoint.NONCE, address=RECIPIENT) for each in clients]
-        assert tried.acquire(timeout=30)
-        assert all(came.acquire(timeout=30) for _ in asked)
-        assert loading.call_count == 1  # so that the users' places are in one router
-        failing.set()
-        answers = [answer.result() for answer in asked]
-        assert {answer.status_code for answer in answers} == {504}
-        assert {answer.json()["error"] for answer in answers} == {
-            "the chain's node did not answer eth_chainId: ReadTimeout"
-        }
-        assert not tried.acquire(blocking=False)
-        assert ask(clients[0], Endpoint.NONCE, address=RECIPIENT).status_code == 504
-        assert tried.acquire(blocking=False), "a later request tries again"
+async def test_whoever_comes_first_gets_the_router_that_holds_the_users_places():
+    mount = SmartAccounts(None).route(None).app
+    mount._load = Mock(side_effect=AsyncMock)
+    await asyncio.gather(*(mount({}, None, None) for _ in range(2)))
+    assert mount._load.call_count == 1

@@ -84,17 +84,6 @@ def signing(client, request, **changes):
     return use._replace(**changes)
 
 
-async def test_a_proof_for_any_other_signing(gateway, client, share, refused, curve, party):
-    key = share.auth_key(party)
-    assert OTHERS.keys() == set(vault.VaultUse._fields)
-    for name, value in OTHERS.items():
-        _, request = client.begin_sign(share, signer=party)
-        other = signing(client, request, **{name: value})
-        proof = replace(request.proof, mac=other.mac(key))
-        await refused(gateway, client, "sign", replace(request, proof=proof), party=party)
-    await client.check_works(share)
-
-
 async def test_a_proof_for_any_other_opening(gateway, client, ec_share, refused):
     store = client.store(ec_share)
     honest = client.opening(ec_share, store.halves)

@@ -310,15 +310,6 @@ async def test_a_key_that_the_other_node_has_suspended_is_not_used_here(
 # ---------------------------------------------------------------------- child keys
 
 
-@pytest.mark.parametrize("signer", fast_few(MPC_NODES, 1))
-async def test_a_child_signs_and_after_a_recovery_as_well(gateway, client, ec_share, signer):
-    for path in ((), (0, 7), (HARDENED - 1,) * 10):
-        await client.sign(ec_share, signer=signer, path=path)
-    new = await client.recover("secp256k1")
-    assert new.record.chain_code == ec_share.record.chain_code
-    await client.sign(new, signer=signer, path=(0, 7))
-
-
 NOWHERE = [
     ("secp256k1", (0, HARDENED), 'step 2 ("2147483648") is hardened'),
     ("ed25519", (0,), "ed25519 keys have no chain code"),

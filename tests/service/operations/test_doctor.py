@@ -18,7 +18,7 @@ from mpcsim.service.operations.doctor import Doctor
 from mpcsim.service.operations.rotation import replace_lost_seal_key
 from mpcsim.service.rpc.statements import SealKeyStatement, SignedReconciliationStatement
 from mpcsim.service.storage.roles import REGISTRY
-from tests.helpers.gateway import Client, delivered, nodes_alone, reopen, started
+from tests.helpers.gateway import Client, nodes_alone, reopen
 from tests.helpers.tiers import fast_few
 from tests.service.operations.conftest import USERS, alter_store
 
@@ -46,10 +46,6 @@ def examined(links, folder, **options):
 
 def kinds(problems):
     return [problem.kind.value for problem in problems]
-
-
-def texts(problems):
-    return [problem.text for problem in problems]
 
 
 # ---------------------------------------------------------------------- other troubles
@@ -85,22 +81,6 @@ def test_a_damaged_record_is_repaired(house, past, place):
     assert kinds(alone(house, "bob")) == ["record-damaged"]
     assert alone(house, "bob", repair=True) == ()
     assert alone(house, "bob") == ()
-
-
-def test_suspensions_are_told_by_whoever_knows_of_them(house, past):
-    async def suspend():
-        with started(house) as (gateway, client):
-            await client.ask("suspend", await client.suspension(past.shares["alice"]))
-            await delivered(gateway)
-
-    asyncio.run(suspend())
-    said = "this key is suspended at the gateway and the operator and the institution"
-    assert texts(alone(house, "alice")) == [said]
-    assert alone(house, "bob") == ()
-    past.put(house)
-    suspend = "UPDATE shares SET suspended = 'why' WHERE curve = 'ed25519'"
-    alter_store(store_file(house, "operator"), suspend)
-    assert texts(alone(house, "alice")) == ["this key is suspended at the operator"]
 
 
 def test_a_lost_seal_key_is_told_of_the_keys_from_before(house):

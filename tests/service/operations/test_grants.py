@@ -102,7 +102,7 @@ async def test_no_token_reaches_the_mpc_nodes_nor_is_one_a_grant(gateway, client
     assert {verb for _, verb, _, _ in requests} == verbs
     key_id = share.record.epoch.hex()
     key_token = gateway.issuer.issue_key(await client.user_id(), "alice", key_id, 60)
-    await kit.Client(client.http, key_token).check_works(share)
+    await replace(client, token=key_token).check_works(share)
     shown = b"".join(grant + body for _, _, grant, body in requests)
     bodies = {(party, verb): body for party, verb, _, body in requests}
     for token in (client.token, key_token, ""):

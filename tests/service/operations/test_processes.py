@@ -1,10 +1,5 @@
-"""Gateway and MPC nodes as processes of their own: one that is gone takes nobody along."""
+"""Links of gateway and MPC nodes that are processes of their own, from the command line."""
 
-import os
-import signal
-import subprocess
-
-import httpx
 import pytest
 
 from mpcsim.cli import main
@@ -12,58 +7,7 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import OPERATOR
 from mpcsim.service.operations.data_folder import claim_folder, link_file, prepare
 from mpcsim.service.operations.supervisor import free_port
-from tests.helpers.processes import PATIENCE_S, PORTS, descendants, left, serve, until
-
-pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
-
-ALL = ("operator", "institution", "gateway", "node")
-
-
-# ---------------------------------------------------------------------- mpcsim serve
-
-
-def commands(process):
-    """The processes below one, by what they run."""
-    found = {}
-    for child in descendants(process.pid):
-        arguments = subprocess.run(
-            ["ps", "-ww", "-o", "args=", "-p", str(child)],
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout.split()
-        words = [word for word in arguments if word in ALL]
-        if words:
-            found[words[0]] = child
-    return found
-
-
-def test_serve_starts_an_mpc_node_again_and_ends_with_the_rest(tmp_path):
-    with serve(tmp_path) as (process, said, ports):
-        before = commands(process)
-        assert set(before) == set(ALL)
-        os.kill(before["operator"], signal.SIGKILL)
-        until(lambda: "operator: ended by SIGKILL; it is started again in 0.5 s" in said())
-        until(lambda: answers(f"http://127.0.0.1:{ports['OPERATOR_PORT']}/hello"))
-        after = commands(process)
-        assert after.pop("operator") != before.pop("operator")
-        assert after == before
-        family = descendants(process.pid)
-        os.kill(after["gateway"], signal.SIGKILL)
-        assert process.wait(PATIENCE_S) == 2
-        assert "the gateway has stopped; so does the rest" in said()
-        assert not left(family)
-
-
-def answers(url):
-    try:
-        return httpx.get(url, timeout=2, trust_env=False).status_code == 200
-    except httpx.TransportError:
-        return False
-
-
-# ---------------------------------------------------------------------- one at a time
-
+from tests.helpers.processes import PORTS
 
 WITHOUT_A_LINK = [
     (["mpc-node", "operator"], "gateway.link is missing: mpcsim link operator --data"),

@@ -267,7 +267,6 @@ class History:
         """What is retired or suspended signs neither through the gateway nor at MPC nodes that are
         asked as by a gateway that looks at nothing."""
         client = self.client(at[0])
-        await client.meet()
         for number in key.forbidden:
             await self.check_signs(at, number, hoped=False)
         await self.check_nodes_refuse(at, key, self.gateway.links, client)

@@ -3,9 +3,10 @@ the start, what still signs, and that the right files bring everything back."""
 
 import asyncio
 import logging
+import random
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import product
 
 import pytest
@@ -13,7 +14,6 @@ import pytest
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.store_consistency import Inconsistency, KnownKey, inconsistency_of
 from mpcsim.service.operations.data_folder import store_file
@@ -144,16 +144,6 @@ def put_right(copies, folder, roles):
 # ---------------------------------------------------------------------- meanwhile
 
 
-def test_the_start_looks_at_no_share(tmp_path, past, monkeypatch):
-    past.put(tmp_path / "data", links=False, **NEW)
-
-    def fail(data, **options):
-        raise AssertionError
-
-    monkeypatch.setattr(KeyShare, "from_bytes", fail)
-    reopen(tmp_path / "data").close()
-
-
 # ---------------------------------------------------------------------- no start
 
 
@@ -185,6 +175,33 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
         reopen(folder)
     assert {name: store.read_bytes() for name, store in rest.items()} == before
     put_right(past.folder, folder, [role])
+    assert start(folder, past) == (set(USERS), held(past.folder / "new"))
+
+
+def damaged(data, rng):
+    """A file with other bytes in it, or without some."""
+    yield from (data[:-4096], data[:-1], bytes(100) + data[100:])
+    for length in (*[1] * 60, *[100] * 10, 4096):
+        at = rng.randrange(len(data) - length)
+        other = bytes(byte ^ 1 << rng.randrange(8) for byte in data[at : at + length])
+        yield data[:at] + other + data[at + length :]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("role", PARTS)
+def test_wherever_a_store_is_damaged_it_is_refused_or_its_trouble_is_logged(
+    tmp_path, past, caplog, role
+):
+    """Nobody's signature is wrong, and whoever puts the file back has lost nothing."""
+    folder, rng = tmp_path / "data", random.Random(role)
+    for data in damaged(store_file(past.folder / "new", role).read_bytes(), rng):
+        caplog.clear()
+        past.put(folder, links=False, **NEW)
+        store_file(folder, role).write_bytes(data)
+        with suppress(UsageError):
+            able, _ = start(folder, past)
+            assert able == set(USERS) or any(r.levelno == logging.ERROR for r in caplog.records)
+    put_right(past.folder, folder, PARTS)
     assert start(folder, past) == (set(USERS), held(past.folder / "new"))
 
 

@@ -271,21 +271,6 @@ def test_the_length_of_targets(server):
     assert said == "The target has more than 8000 bytes"
 
 
-BEGINNINGS = [b"GET /", b"GET / HTTP/1.1\r\nX", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n"]
-
-
-@pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_headers_without_an_end(server, beginning):
-    """The client is told, although it goes on sending; all the while others are served."""
-    connection = server.connect().send(beginning)
-    filler = {b"\n": b"a:b\r\n" * 4000}.get(beginning[-1:], b"x" * 20_000)
-    for _ in range(5):
-        connection.send(filler)
-        assert server.health() == 200
-    assert connection.error(431)
-    assert server.closed == {Limit.LONG_HEADER: 1}
-
-
 @pytest.mark.parametrize("drop", [b"", b"G", b"GET / HTTP/1.1\r\nHost: here\r\nX: "])
 def test_headers_take_no_longer_than_they_may(server, drop):
     """Not even if something comes all the time; whoever said nothing is told nothing."""
@@ -315,14 +300,6 @@ def test_bodies_take_no_longer_than_they_may(server, body):
     assert connection.error(408) == "The body was not complete in time"
     assert connection.request_id == "as-logged"
     assert server.closed == {Limit.SLOW_BODY: 1}
-
-
-@pytest.mark.parametrize("path", ["/", "/read"])
-def test_trailers_without_an_end(server, path):
-    connection = server.connect().send(upload(CHUNKED, path) + b"2\r\n{}\r\n0\r\nX: ")
-    connection.send(b"x" * LIMITS.header_bytes)
-    assert connection.ended
-    assert server.closed == {Limit.LONG_HEADER: 1}
 
 
 def test_a_body_in_many_small_chunks(few):

@@ -1,8 +1,5 @@
 """What a store keeps at hand while its files are as they were."""
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from mpcsim.service.storage import database
@@ -50,14 +47,6 @@ def test_what_was_read_before_a_write_that_came_between_is_for_nobody(opened):
 
     assert opened.read_cached("count", late) == 0
     assert count(opened) == (1, True)
-
-
-def test_what_others_write_is_read(opened):
-    assert count(opened) == (0, True)
-    with closing(sqlite3.connect(opened._path)) as other, other:
-        other.execute("INSERT INTO things VALUES ('one')")
-    assert count(opened) == (1, True)
-    assert count(opened) == (1, False)
 
 
 def test_a_file_that_was_changed_by_whatever_is_read(opened):

@@ -31,15 +31,6 @@ def chain():
     made.close()
 
 
-def test_a_process_that_ended_is_started_again_as_an_empty_chain(chain):
-    assert chain.balance(RICH.address) == 10**20
-    assert chain.chain_id == 31337
-    os.kill(_pid_of_anvil(chain), signal.SIGKILL)
-    until(lambda: chain._process.poll() is not None)
-    assert chain.balance(RICH.address) == 10**20
-    assert chain.transaction_count(RICH.address) == 0
-
-
 def test_a_call_that_is_not_answered_ends_the_process(chain, monkeypatch):
     monkeypatch.setattr(anvil, "ALIVE_S", 0.3)
     before = chain._process

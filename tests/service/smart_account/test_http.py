@@ -55,17 +55,6 @@ def http(url):
         yield client
 
 
-def test_a_whole_operation_over_http(embedded, http, owner):
-    client = SmartAccountClient(HttpTransport(http))
-    flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
-    assert client.run(flow, owner.sign)["status"] == "included"
-    assert embedded.nonce(embedded.account(owner)) == 1
-    again = http.get(f"/core/evm/v2/erc4337/userop/{flow.result}/receipt")
-    assert (again.status_code, again.json()) == (200, flow.receipt)
-    unknown = http.get("/core/evm/v2/erc4337/userop/0x" + "11" * 32 + "/receipt")
-    assert (unknown.status_code, unknown.json()["error"][:18]) == (404, "no operation 0x111")
-
-
 @pytest.mark.parametrize("endpoint", Endpoint)
 def test_nothing_is_answered_without_authorization(url, endpoint):
     """Not even that the body is bad: authorization comes first."""

@@ -156,11 +156,6 @@ def test_an_answer_is_bounded_as_it_is_sent(headers, body, says):
         chain_that_answers(reply).call(SOMEBODY, b"")
 
 
-def test_no_node_at_all():
-    with pytest.raises(ChainUnavailable, match="did not answer eth_chainId: ConnectError"):
-        JsonRpcChain("http://127.0.0.1:1")
-
-
 def test_balances_are_for_one_call_only(on):
     stranger = on.stranger()
     balance = contracts.entry_point().abi.call("balanceOf", stranger)

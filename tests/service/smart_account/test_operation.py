@@ -45,15 +45,6 @@ def test_the_digest_is_the_entry_points(chain, operation, request):
     assert operation.hash(entry_point, on.chain.chain_id) == expected
 
 
-@given(operations, st.integers(1, 2**64))
-def test_the_digest_binds_entry_point_and_chain(operation, chain_id):
-    here, there = to_checksum_address(b"\x11" * 20), to_checksum_address(b"\x12" * 20)
-    digest = operation.hash(here, chain_id)
-    assert digest == userop.bind(operation.inner_hash(), here, chain_id)
-    assert digest != operation.hash(there, chain_id)
-    assert digest != operation.hash(here, chain_id + 1)
-
-
 @given(st.binary(min_size=32, max_size=32))
 def test_personal_sign_is_eip_191(digest):
     message = encode_defunct(primitive=digest)

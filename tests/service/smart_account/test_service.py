@@ -119,17 +119,6 @@ def test_other_data_than_the_step_before_had_are_refused(embedded, owner, sponso
     assert embedded.nonce(flow.operation.sender) == 0
 
 
-def test_paymaster_data_must_not_appear_from_nowhere(embedded, owner):
-    """Sponsored and unsponsored answers for one operation do not mix."""
-    body = drafted(embedded, owner)
-    plain, sponsored = (ask(embedded, e, **body) for e in (Endpoint.GAS, Endpoint.SPONSOR))
-    fields = {**body, **{FIELDS[n].name: plain[FIELDS[n].camel] for n in gas_names()}}
-    data = sponsored["paymasterAndData"]
-    with pytest.raises(errors.Inconsistent, match="paymaster_and_data: 0x"):
-        ask(embedded, Endpoint.DIGEST, **fields, paymaster_and_data=data)
-    assert ask(embedded, Endpoint.DIGEST, **fields) == {"digest": plain["result"]}
-
-
 def gas_names():
     return [entry.name for entry in supplied_by(Endpoint.GAS)]
 
@@ -237,19 +226,6 @@ def test_paymaster_data_is_for_the_sponsor_to_make(embedded, owner):
         ask(embedded, Endpoint.GAS, **nobody)
 
 
-def test_an_account_that_cannot_pay_is_refused(on, owner):
-    flow = on.until_send(owner, to=on.stranger())
-    account = flow.operation.sender
-    before = on.state(account)
-    with pytest.raises(clients.RequestRefused, match="AA21 didn't pay prefund"):
-        on.client.run(flow, owner.sign)
-    assert on.state(account) == before
-    assert on.chain.code(account) == b""
-
-    on.fund(account)
-    assert on.client.run(flow, owner.sign)["status"] == "included"
-
-
 def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
     account = on.account(owner)
     on.fund(account)
@@ -260,17 +236,6 @@ def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
     ):
         on.client.run(flow, owner.sign)
     assert on.state(account) == before
-
-
-def test_sending_twice_is_refused(on, owner):
-    flow = on.until_send(owner, to=on.stranger(), sponsored=True)
-    body = flow._body()
-    on.client.run(flow, owner.sign)
-    before = on.state(flow.operation.sender)
-    with pytest.raises(errors.Refused, match=r"AA10|AA25"):
-        ask(on, Endpoint.SEND, **body)
-    assert on.state(flow.operation.sender) == before
-    assert ask(on, Endpoint.RECEIPT, result=flow.result)["status"] == "included"
 
 
 def test_a_sponsorship_expires(owner):

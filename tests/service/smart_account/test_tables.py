@@ -3,18 +3,10 @@
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.client import figures, tables
-from mpcsim.service.smart_account.client.anatomy import bound_words, packed_words
-from mpcsim.service.smart_account.client.tables import Balance, View, ether
-from mpcsim.service.smart_account.operation.fields import SIGNED
-from tests.helpers.pictures import check_texts, hues, written
+from mpcsim.service.smart_account.client.tables import View, ether
 
 ETHER = 10**18
-
-
-def rows(view):
-    return {row[0]: row[1:] for row in view.rows}
 
 
 AMOUNTS = [
@@ -41,57 +33,10 @@ def test_a_view_shows_itself_and_a_long_text_keeps_its_ends():
     ]
 
 
-@pytest.mark.parametrize("sponsored", [False, True])
-def test_the_views_of_a_transfer(embedded, owner, sponsored):
-    account, friend = embedded.account(owner), embedded.stranger()
-    embedded.fund(account)
-    embedded.mint(account, 9)
-    who = {"account": account, "friend": friend}
-    before = tables.balances(embedded.service, who, embedded.token)
-    assert before == {"account": Balance(ETHER, 0, 9), "friend": Balance(0, 0, 0)}
-    call = contracts.token().abi.call("transfer", friend, 5)
-    flow = embedded.run(owner, to=embedded.token, data=call, sponsored=sponsored)
-    after = tables.balances(embedded.service, who, embedded.token)
-    lines = [row[:2] + row[4:] for row in tables.balances_view(before, after).rows]
-    assert ("friend", "tokens (units)", "+5") in lines
-    names = {account: "account", friend: "friend", embedded.token: "token"}
-    assert ("token", "Transfer", "account, friend, 5") in tables.events_view(flow, names).rows
-    found = rows(tables.fields_view(flow))
-    assert set(found) == {*SIGNED, "signature"}
-    assert found["sender"] == (flow.operation.sender, "", "info query")
-    found = rows(tables.receipt_view(flow))
-    assert found["gas charged"] == (f"{int(flow.receipt['actual_gas_used'], 16):,}",)
-    paymaster = embedded.service.deployment.paymaster
-    assert found["paid by"] == (f"paymaster {paymaster}" if sponsored else "the account itself",)
-    flow.receipt.update(status="failed", reason="ERC20: no")
-    assert rows(tables.receipt_view(flow))["reason"] == ("ERC20: no",)
-
-
 # ---------------------------------------------------------------------- pictures
 
 
 RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-
-
-def checked(figure):
-    """What is written in a figure, all of which fits, in greys alone."""
-    check_texts(figure)
-    assert not hues(figure)
-    return written(figure)
-
-
-def test_the_digest_byte_by_byte(embedded, owner):
-    flow = embedded.until_send(owner, to=RECIPIENT, sponsored=True)
-    said = checked(figures.digest_anatomy(flow))
-    assert "From the user operation to the hash that is signed, byte by byte" in said
-    parts = packed_words(flow.operation) + bound_words(
-        flow.inner_hash, flow.entry_point, flow.chain_id
-    )
-    assert {text for part in parts for text in (part.name, part.made)} <= set(said)
-    cells = [text for text in said if len(text) == 2]
-    words = flow.entry_point[2:].lower().rjust(64, "0"), f"{flow.chain_id:064x}"
-    shown = flow.packed.hex() + flow.inner_hash.hex() + "".join(words)
-    assert "".join(cells) == shown + flow.signed_message.hex() + flow.message_hash.hex()
 
 
 def test_nothing_is_drawn_or_listed_before_it_is_known(embedded, owner):

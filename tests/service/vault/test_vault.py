@@ -354,18 +354,6 @@ def test_cost_bounds():
     assert (vault.INTERACTIVE.operations, vault.INTERACTIVE.memory_kib) == (2, 65536)
 
 
-EXCHANGED = {"auth_keys": "altered", "identities": "altered", "halves": "does not open"}
-
-
-@pytest.mark.parametrize("member", EXCHANGED)
-def test_what_is_exchanged_between_the_mpc_nodes_opens_nothing(member):
-    encrypted, store = made()
-    operator, institution = getattr(store, member).values()
-    swapped = replace(store, **{member: {OPERATOR: institution, INSTITUTION: operator}})
-    with pytest.raises(vault.WrongKey, match=EXCHANGED[member]):
-        unsealed(encrypted, swapped, unlocked(swapped), USER)
-
-
 # --- halves -------------------------------------------------------------------------------------
 
 
