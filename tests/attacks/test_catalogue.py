@@ -48,6 +48,10 @@ def test_a_row_without_an_entry_is_noticed():
     assert uncovered(without_rogue_keys) == ["D1"]
 
 
+def test_an_entry_is_shown_without_its_code():
+    assert "function" not in repr(ATTACKS)
+
+
 def test_no_code_is_without_its_entry():
     """The other way round, an entry without code, nothing can be imported."""
     assert not entries.unknown_ids()

@@ -111,6 +111,7 @@ def test_a_slow_call_is_a_trace(calm: Run, tmp_path: object) -> None:
     assert slow.finished_ms == pytest.approx(calm.percentile(100, between_s=(0, 60)).ms, rel=0.003)
     works = [(work.party, work.end_ms) for work in slow.work]
     assert {end.party: end.at_ms for end in slow.endings} == dict(sorted(works, key=itemgetter(1)))
+    assert sum(message.work is None for message in slow.messages) == 1
     path = slow.critical_path()
     assert path.total_ms == pytest.approx(slow.finished_ms)
     assert {work.name for work in slow.work} >= {"the call", "its answer"}

@@ -107,6 +107,7 @@ def test_forty_calls_in_ten_seconds(name: str) -> None:
         ("", "no times"),
         ("1\nx\n", "line 2: not a number of seconds, nor a date .*: 'x'"),
         ("1\nnan\n", "line 2: not a number"),
+        ("who,when\na,1\nb\n", "line 3: not a number"),
         ("5\n4\n", "is before time 1, 0 s: out of order"),
         ("when\n", "at least one"),
     ],

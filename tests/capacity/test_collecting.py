@@ -131,6 +131,7 @@ def test_counts_are_those_of_the_rows() -> None:
     assert collector.spent_ms == pytest.approx(
         (rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]).sum()
     )
+    assert not any(each.any() for each in collector.gauges()), "nothing went on"
 
 
 def test_classes_hold_what_is_below_their_ends() -> None:

@@ -1,5 +1,6 @@
 """The real service under load: the same calls take the same times as in the compiled twin."""
 
+import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,6 +28,7 @@ from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import Client, Workload
 from mpcsim.capacity.real.calls import Call
+from mpcsim.capacity.real.carrier import _LoadedExchange
 from mpcsim.capacity.real.loaded import LoadedService, WrongAnswer, _verify
 from mpcsim.capacity.recording import _caller, record_operation
 from mpcsim.capacity.simulation.driver import ArrivalChunk, KernelDriver, UsageTotals
@@ -282,6 +284,38 @@ def test_what_is_no_signature_is_no_other_error(curve: str, key: bytes, signatur
     document = {"curve": curve, "public_key": f"0x{key.hex()}"}
     with pytest.raises(WrongAnswer, match=f"a signature of {curve} does not verify"):
         _verify(document, bytes(32), signature)
+
+
+@pytest.mark.parametrize("policy", ["both", "signer"])
+def test_suspensions_are_exchanged_where_one_node_opens_vaults(policy: str) -> None:
+    done: list[str] = []
+
+    async def renew() -> None:
+        done.append("renewed")
+
+    def begin() -> None:
+        raise InterruptedError
+
+    service: Any = object.__new__(LoadedService)
+    service._failed, service._settings = None, SimpleNamespace(vault_policy=policy)
+    service._renew, service._clock = renew, SimpleNamespace(begin=begin)
+    service._start = lambda coroutine: coroutine.close()
+    with pytest.raises(InterruptedError):
+        asyncio.run(service._advance_to(1.0))
+    assert bool(done) == (policy == "signer")
+
+
+def test_a_connection_is_held_while_something_is_under_way() -> None:
+    released: list[int] = []
+    carrier: Any = SimpleNamespace(release=released.append, process=lambda *_: 0)
+    call: Any = SimpleNamespace(request=lambda *_: ("request", "answer"))
+    exchange = _LoadedExchange(carrier, call, CLIENT, None, 7)
+    exchange._taken, exchange._under_way = True, 1
+    exchange.close()
+    assert not released
+    exchange._under_way = 0
+    exchange.close()
+    assert released == [7]
 
 
 def test_requests_between_two_ends_are_counted() -> None:

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from mpcsim.crypto.bip32 import parse_path, path_text
 from mpcsim.errors import UsageError
 from mpcsim.protocols.sample_keys import keys
+from mpcsim.service.precis import enforce_password
 from mpcsim.service.smart_account.operation.operation import UserOperation
 from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.machine.api_steps import STEPS, damaged
-from mpcsim.testing.machine.rules import child_paths, rules
+from mpcsim.testing.machine.rules import _is_allowed, child_paths, rules
 from mpcsim.testing.machine.shrink import shrink
 from mpcsim.testing.profile import Progress
 from mpcsim.testing.runs.scenarios import shares_problem
@@ -80,7 +81,8 @@ def test_calls_are_steps_that_can_be_written_down(calls, message, password):
         assert call.method in STEPS
         assert call.code("api", ApiRun).startswith(f"api.{call.method}(")
     assert len(bytes.fromhex(message)) >= 1
-    assert 1 <= len(password) <= 256
+    assert 1 <= len(enforce_password(password)) <= 256
+    assert not _is_allowed("\0")
 
 
 # ---------------------------------------------------------------------- the rest of the kit

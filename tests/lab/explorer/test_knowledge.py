@@ -1,6 +1,7 @@
 """What parties learn, and what they do not."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -106,6 +107,13 @@ def test_a_party_that_breaks_off_learns_nothing_from_that_round(explorer):
     explorer.reset().edit(3, 1, "Respond", "", "append a byte")
     names = [item.name for who, item in gained(explorer.view) if who == 1]
     assert "R_3" not in names
+
+
+def test_what_a_party_does_not_have_is_not_listed(monkeypatch):
+    learning = KnowledgeTrace("ecdsa", SimpleNamespace(kept={(1, 1): "kept"}), reveal=True)
+    for value, listed in ((None, False), ((), False), ((1,), True), (0, True)):
+        monkeypatch.setattr(learning, "_stored_value", lambda *_, value=value: value)
+        assert learning._has_item(SimpleNamespace(path="path"), 1, 1) == listed
 
 
 @pytest.mark.parametrize("reveal", [False, True])

@@ -1,6 +1,7 @@
 """The same messages over other networks: what the puppets play is what the parties do."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -64,6 +65,10 @@ def test_the_network_that_a_run_met():
     assert dict(network.placement) == {1: "client", 3: "institution"}
     again = Retiming(trace, network).over_network(network)
     assert again.finished_ms == pytest.approx(trace.finished_ms)
+    busy = [
+        replace(m, hops=tuple(replace(h, service_ms=2.0) for h in m.hops)) for m in trace.messages
+    ]
+    assert observed_network(replace(trace, messages=busy)).sites["gateway"].service_ms == 2.0
 
 
 def test_the_way_back_changes_in_proportion_and_bursts_stay_as_long():

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.ids import CLIENT, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.service.error_codes import Code
@@ -145,6 +145,9 @@ class Watched(InProcess):
         yield answer[len(answer) // 2 :]
 
 
+EITHER = pytest.mark.parametrize("signer", MPC_NODES)
+
+
 @dataclass
 class Signing:
     """A signature whose second request is about to be sent."""
@@ -161,15 +164,17 @@ class Signing:
 
 @pytest.fixture
 @asynccontextmanager
-async def signing(gateway, client):
-    """A signing session; afterwards the key is free, and of use."""
+async def signing(request, gateway, client):
+    """A session with the operator, or the test's ``signer``; afterwards the key is free."""
     share = client.give_key("secp256k1")
-    port = gateway.links[OPERATOR].port = Watched(gateway.links[OPERATOR].node)
-    party, messages = await client.begun(share)
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    link = gateway.links[signer := params.get("signer", OPERATOR)]
+    port = link.port = Watched(link.node)
+    party, messages = await client.begun(share, signer)
     yield Signing(port, party, wire.Exchange(party.session_id, messages))
     if isinstance(party.outcome, Done):
         service.check_signature(share, service.MESSAGE, party.outcome.result)
-    gateway.links[OPERATOR].port = InProcess(port.node)
+    link.port = InProcess(port.node)
     port.go_on.set()
     await client.sign(share)
 
@@ -190,14 +195,14 @@ async def post(client, data, content, size=None):
     return await client.request("POST", "/mpc/v1/exchange", content=content, headers=headers)
 
 
-@pytest.mark.parametrize("sized", [True, False])
-async def test_the_first_bytes_arrive_before_the_last_are_sent(sized, client, signing):
+@pytest.mark.parametrize(("sized", "signer"), [(True, OPERATOR), (False, INSTITUTION)])
+async def test_the_first_bytes_arrive_before_the_last_are_sent(sized, client, signing, signer):
     data = signing.body.to_bytes()
     pieces = in_two(data, 20_000, signing.port.first)
     answer = await post(client, data, pieces, len(data) if sized else None)
     assert answer.status_code == 200
     assert bytes(signing.port.got) == data
-    assert "operator" in answer.headers["server-timing"]
+    assert ROLES[signer] in answer.headers["server-timing"]
     signing.finish(answer.content)
 
 
@@ -227,9 +232,16 @@ WRONG_HEADERS = [
 ]
 
 
-@pytest.mark.parametrize("forwarding", ["store", "stream"])
-@pytest.mark.parametrize(("header", "error"), WRONG_HEADERS)
-async def test_a_wrong_envelope_ends_the_session(header, error, forwarding, client, signing):
+@pytest.mark.parametrize(
+    ("forwarding", "signer", "header", "error"),
+    [
+        *((f, OPERATOR, *case) for f in ("store", "stream") for case in WRONG_HEADERS),
+        *((f, INSTITUTION, *WRONG_HEADERS[0]) for f in ("store", "stream")),
+    ],
+)
+async def test_a_wrong_envelope_ends_the_session(
+    header, error, forwarding, signer, client, signing
+):
     answer = await client.post("exchange", spoilt(signing.body, **header))
     assert (answer.status_code, answer.json()) == (400, {"error": error})
     assert not signing.port.acted
@@ -270,7 +282,8 @@ async def test_an_mpc_node_that_was_started_anew_has_no_such_session(client, sig
     assert (response.status_code, response.json()["error"]) == NO_SESSION
 
 
-async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(gateway, client, signing):
+@EITHER
+async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(gateway, client, signing, signer):
     signing.port.go_on.clear()
     asking = asyncio.create_task(broken(gateway, client, signing.body.to_bytes()))
     await asyncio.wait_for(signing.port.halfway.wait(), 10)
@@ -322,7 +335,8 @@ async def test_nothing_more_goes_on_once_the_session_has_ended(gateway, client, 
     assert not signing.port.acted
 
 
-async def test_an_answer_whose_later_envelope_is_wrong_breaks_off(gateway, client, signing):
+@EITHER
+async def test_an_answer_whose_later_envelope_is_wrong_breaks_off(gateway, client, signing, signer):
     handle = signing.port.handle
 
     async def lying(verb, grant, data):

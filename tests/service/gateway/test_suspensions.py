@@ -312,9 +312,11 @@ async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway
 
 
 @pytest.mark.options(queue=1)
-async def test_whoever_waited_for_a_turn_finds_the_key_suspended(gateway, client, ec_share):
+@pytest.mark.parametrize("signer", MPC_NODES)
+async def test_whoever_waited_for_a_turn_finds_the_key_suspended(gateway, client, ec_share, signer):
     body = await client.suspension(ec_share)
-    waiting = asyncio.create_task(client.post("sign", client.begin_sign(ec_share)[1]))
+    begun = client.begin_sign(ec_share, signer=signer)[1]
+    waiting = asyncio.create_task(client.post("sign", begun))
     await asyncio.sleep(0)
     await client.ask("suspend", body)
     response = await waiting
