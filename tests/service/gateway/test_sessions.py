@@ -222,6 +222,17 @@ async def test_one_making_for_a_user_and_curve(gateway, client):
 # ---------------------------------------------------------------------- two clients make a key
 
 
+async def test_a_generation_whose_place_was_taken_does_not_come_into_force(clock, gateway, client):
+    late = await client.begin_generate("ed25519")
+    clock.now += LEASE_S
+    begun = await client.begin_generate("ed25519")
+    assert await refusal(client.activate(*late)) == (410, GONE)
+    await client.activate(*begun)
+    assert await refusal(client.activate(*late)) == (410, GONE)
+    await client.check_works(begun[1])
+    await client.check_retired(late[1])
+
+
 async def test_who_is_not_signed_up_makes_no_key(gateway, client):
     """The token is genuine, and the registry is older than it."""
     client.token = gateway.issuer.issue_access("0" * 32, "alice", 60)
