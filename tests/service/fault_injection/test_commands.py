@@ -2,8 +2,10 @@
 
 import inspect
 
+import click
 import pytest
 
+from mpcsim.cli.service import fault_injection
 from mpcsim.errors import UsageError
 from mpcsim.service.fault_injection import commands
 from mpcsim.service.fault_injection.client import Control
@@ -17,8 +19,17 @@ def parsed(name, told):
     return commands.find_command(name).parse_arguments(told)
 
 
+def options_of(words):
+    """Return name and options of a command that ``control`` is given."""
+    command = fault_injection.command()
+    name, switch, rest = command.resolve_command(click.Context(command), words)
+    return name, switch.make_context(name, rest).params
+
+
 METHODS = {"fail": "fail_next"}
 """Of the client, where the name is another."""
+TOLD = {"part": "gateway", "ms": "5", "seconds": "-2.5", "endpoint": "sign", "answer": "504"}
+"""For each argument that has to be there."""
 
 
 def test_the_guide_has_the_table():
@@ -34,6 +45,12 @@ def test_every_switch_is_thrown_somewhere_and_has_a_method():
         taken = list(inspect.signature(throw).parameters)
         assert taken == ["self", *(each.name for each in switch.arguments)]
         assert hasattr(Control, METHODS.get(name, name.replace("-", "_")))
+
+
+def test_every_switch_is_a_command():
+    for name, switch in commands.COMMANDS.items():
+        words = [TOLD[each.name] for each in switch.arguments if not each.optional]
+        assert options_of([name, *words])[0] == name
 
 
 def test_endpoints_are_the_nodes():
