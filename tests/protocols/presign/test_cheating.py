@@ -4,14 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.crypto import SeededRng
 from mpcsim.errors import Aborted, Consequence, InRound, Reason
 from mpcsim.protocols import LocalRun, keys, presigned, run
 from mpcsim.protocols.engine import Done, Party
-from mpcsim.protocols.presign import PRESIGN
 from mpcsim.protocols.sample_keys import as_unused, presignatures
 from mpcsim.testing.runs.fields import alterations
-from tests.helpers.adversary import Adversary, alter_kind, drawing, with_round
+from tests.helpers.adversary import Adversary, alter_kind
 from tests.helpers.sessions import judge, presigning_parties, run_with, session
 
 CHEATER = 2
@@ -147,42 +145,6 @@ def test_a_zero_denominator():
     found = run([signer(1), cheat])[1]
     assert (found.reason, found.culprits) == (Reason.ZERO_DENOMINATOR, {CHEATER})
     assert found.where == LAST
-
-
-def test_a_nonce_that_cancels_out():
-    """Knows the other's seed: its first nonce share is minus the other's."""
-    s = session("presign-2")
-    honest = s.party(1)
-    honest.start()
-    mine = s.party(CHEATER)
-    cheat = Party(
-        with_round(PRESIGN, 1, drawing(-honest.keep.nonces[0].r_i)),
-        mine.setup,
-        CHEATER,
-        session_id=mine.session_id,
-        rng=SeededRng("cheater"),
-    )
-    found = judge(s, run_with(s, Adversary(cheat)), {CHEATER})[1]
-    assert found.reason is Reason.DEGENERATE_NONCE
-    assert found.where == FINISH
-    assert not found.culprits
-
-
-def test_another_key_share():
-    """Presigns, quite consistently, with a key share that is not its own."""
-    s = session("presign-2")
-    mine = s.party(CHEATER)
-    share = mine.setup.share
-    wrong = replace(share, secret_share=share.secret_share + share.secret_share)
-    cheat = Party(
-        PRESIGN,
-        replace(mine.setup, share=wrong),
-        CHEATER,
-        session_id=mine.session_id,
-        rng=SeededRng("cheater"),
-    )
-    found = judge(s, run_with(s, Adversary(cheat)), {CHEATER})[1]
-    assert (found.reason, found.culprits) == (Reason.PUBLIC_KEY_MISMATCH, {CHEATER})
 
 
 # ---------------------------------------------------------------------- OT state
