@@ -50,7 +50,7 @@ def save_figure(figure: Any, path: str | Path, about: str = "") -> None:
 
 
 def save_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
-    """Write rows as CSV; the first names the columns, and a mapping in a cell is a column a key.
+    """Write rows as CSV: a column for each name in any of them; of a mapping, one for each key.
 
     Raises:
         UsageError: the file cannot be written.
@@ -58,7 +58,7 @@ def save_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
     flat = [_flatten(row) for row in rows]
     try:
         with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(flat[0]))
+            writer = csv.DictWriter(file, list(dict.fromkeys(name for row in flat for name in row)))
             writer.writeheader()
             writer.writerows(flat)
     except OSError as error:

@@ -105,7 +105,7 @@ class Result(Generic[R]):
         table = Table(
             ("attempt", "verdict", "ms", "messages"),
             [
-                (str(at), t.verdict.value, milliseconds(t.finished_ms), str(len(t.messages)))
+                (str(at), t.verdict.value, milliseconds(t.finished_ms), str(t.summary().messages))
                 for at, t in enumerate(self.attempts, 1)
             ],
             frozenset({"attempt", "ms", "messages"}),

@@ -21,7 +21,7 @@ from mpcsim.capacity.demand import Demand
 from mpcsim.capacity.experiments import search
 from mpcsim.capacity.experiments.points import summary_row
 from mpcsim.capacity.experiments.search import SearchResult
-from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Users
+from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Times, Users
 from mpcsim.capacity.results.collecting import CLASSES, Counts, Gauges
 from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.results.run import Run
@@ -206,12 +206,19 @@ def test_overload_is_a_queue_that_grows(
         (Bursts(150.0, 300.0, 10.0, 20.0), "225 calls a second come"),
         (Bursts(150.0, 300.0, 10.0), ""),
         (Steady(42.0), ""),  # a pause: nothing about the rate
+        (Times((0.0,)), "500 calls a second come"),  # as the windows have them
     ],
 )
 def test_the_demand_says_whether_the_rate_is_too_much(arrivals: Arrivals, said: str) -> None:
     queue = [100.0 * WINDOW_S * k for k in range(TEN)]
     found = run_of_windows(in_flight=queue, arrivals=arrivals).overload
     assert found.startswith(said) if said else not found
+
+
+def test_given_times_have_the_rate_at_which_they_come() -> None:
+    """Calls under way count, too: 50 a second end, 200 are possible, and more come."""
+    run = run_of_windows(((100, 0, 0, 0),) * TEN, under_way_ms=[9.0] * 4_000, arrivals=Times((0,)))
+    assert run.relaxation_time_s() == math.inf
 
 
 PAUSE = (ProcessPause(12.0, "institution", 8.0),)

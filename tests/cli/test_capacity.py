@@ -119,7 +119,7 @@ def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, mo
     frame = pd.DataFrame({"of_what": ["latency"], "p_ms": [1234.5]})
 
     class Curve:
-        table = frame
+        table = frame.assign(seed=1 << 40)  # each run of a sweep has its own
 
         def __str__(self) -> str:
             return "a curve"
@@ -149,7 +149,9 @@ def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, mo
     assert asked == [((20, 60), ThreadPoolExecutor), 90, ({"node_replicas": (1, 2)}, 250)]
     for line in ("Load by load:\na curve", "What moves the p90,", "latency  1,234", "below 250 ms"):
         assert line in out
-    for path in paths:
+    curve, *others = paths
+    assert curve.read_text().splitlines()[1].startswith(f"latency,1234.5,{1 << 40},{config},")
+    for path in others:
         head, row = path.read_text().splitlines()
         assert head == "of_what,p_ms,config,seed,costs,version"
         assert row == f"latency,1234.5,{config},1,measured.json,{__version__}"

@@ -53,15 +53,6 @@ def test_what_says_more_or_is_of_another_kernel_is_left_alone(tmp_path):
         assert opened(tmp_path, "x.ipynb").items() >= changed.items()
 
 
-def test_folders_and_other_files(tmp_path):
-    (tmp_path / "x.txt").write_text("hello", encoding="utf-8")
-    contents = contents_of(tmp_path)
-    assert asyncio.run(contents.get("x.txt"))["content"] == "hello"
-    assert [each["name"] for each in asyncio.run(contents.get(""))["content"]] == ["x.txt"]
-    shutil.copy(notebooks()[0], tmp_path / "x.ipynb")
-    assert asyncio.run(contents.get("x.ipynb", content=False))["content"] is None
-
-
 def test_a_copy_follows_its_original_until_its_reader_changes_it(tmp_path):
     originals, copies = tmp_path / "notebooks", tmp_path / "copies"
     (originals / "guides").mkdir(parents=True)

@@ -11,7 +11,8 @@ from mpcsim import Scenario, __version__
 from mpcsim.cli import main
 from mpcsim.cli.simulate.compare import signing_call
 from mpcsim.errors import UsageError
-from mpcsim.sim import Measured
+from mpcsim.sim import Measured, signing_point
+from mpcsim.sim.run import duplicate
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned
 
 THREE_OF_FIVE = """
@@ -81,6 +82,17 @@ def test_one_task_that_fails_is_a_status_of_1(
     assert err.endswith("no key: 1 task left out\n") if "round" in said else not err
 
 
+def test_copies_that_a_fault_makes_are_not_sent(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "copied.toml"
+    copied = LOST.replace("drop", "duplicate")
+    path.write_text(f'run = [{{ task = "generate", curve = "ed25519" }}, "sign"]\n{copied}')
+    assert main(["sim", str(path), "--json"]) == 0
+    signed = json.loads(capsys.readouterr().out)["tasks"][1]
+    assert (signed["messages"], signed["bytes"]) == (4, 608)
+    point = signing_point(seed=1, curve="ed25519", faults=(duplicate("Commitments"),))
+    assert (point["messages"], point["bytes"]) == (4, 608)
+
+
 def test_a_trace_in_every_form(scenario: str, tmp_path: Path, capsys) -> None:
     assert main(["sim", scenario, f"--traces={tmp_path}"]) == 0
     file = str(tmp_path / "2-sign-ed25519.jsonl")
@@ -131,9 +143,12 @@ def test_scenarios_beside_each_other(scenario: str, tmp_path: Path, capsys) -> N
 
 def test_rows_as_a_table(scenario: str, tmp_path: Path) -> None:
     path = tmp_path / "new" / "rows.csv"
-    assert main(["compare", scenario, "--samples=500", f"--table={path}"]) == 0
+    lossy = tmp_path / "lossy.toml"
+    lossy.write_text(f"{THREE_OF_FIVE}loss = 0.01")
+    assert main(["compare", scenario, str(lossy), "--samples=500", f"--table={path}"]) == 0
     with path.open(newline="") as file:
-        (row,) = csv.DictReader(file)
+        row, second = csv.DictReader(file)
+    assert (row["losses.gateway → site 1"], second["losses.gateway → site 1"]) == ("", "1.00%")
     assert float(row["low_ms.p50"]) < float(row["p50_ms"]) < float(row["high_ms.p50"])
     assert row["high_ms.p99.9"] == ""
     assert (row["seed"], row["compute"], row["version"]) == ("0", "free", __version__)

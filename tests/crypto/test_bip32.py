@@ -79,14 +79,6 @@ def test_text_of_a_path_and_back(path):
 
 
 @pytest.mark.parametrize(
-    ("text", "path"),
-    [("m", ()), ("0", (0,)), ("m/0/7", (0, 7)), ("0/7", (0, 7)), ("m/2147483647", (2**31 - 1,))],
-)
-def test_paths(text, path):
-    assert ours.parse_path(text) == path
-
-
-@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("m/0/7h", 'step 2 ("7h") is hardened'),

@@ -94,7 +94,7 @@ MAKERS: dict[str, Callable[[], Trace]] = {
     "recovery": lambda: simulation(compute=Fixed()).recover().trace,
     "cold connections": _cold,
     "shared core": _shared,
-    "dropped": lambda: _with_faults(drop("Respond", sender=1)),
+    "dropped": lambda: _with_faults(drop("SignatureShare", sender=1)),  # 1 is done, 3 waits
     "delayed": lambda: _with_faults(delay(77.0, "Offer", sender=1)),
     "duplicated": lambda: _with_faults(duplicate("Offer", after_ms=30.0)),
     "crashed": lambda: _with_faults(Crash(1, 1, 500.0), duplicate("Offer", after_ms=30.0)),

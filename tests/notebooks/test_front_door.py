@@ -10,10 +10,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
 pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
-
 
 from mpcsim.service.operations.supervisor import free_port
 from tests.helpers.notebooks import FOLDER
@@ -24,12 +25,17 @@ from tests.lab.explorer.page import driver, needs_browser
 
 pytestmark = [pytest.mark.soak, needs_browser]
 
+PANEL = "from mpcsim.lab.what_if import what_if\nwhat_if(b={'access': 'fibre'}, samples=400)"
+
 
 @pytest.fixture
 def workbench() -> Iterator[tuple[Path, str]]:
     """The whole system on a copy of the notebooks; the folder, and JupyterLab's address."""
     folder = Path(tempfile.mkdtemp(prefix="lab-"))  # short: sockets live in it
     shutil.copytree(FOLDER, folder / "notebooks")
+    panel = new_notebook(cells=[new_code_cell(PANEL)])
+    panel.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(panel, folder / "notebooks" / "panel.ipynb")
     ports = {name: str(free_port()) for name in PORTS}
     own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), **ports}
     own |= {f"JUPYTER_{kind}_DIR": str(folder / kind) for kind in ("DATA", "RUNTIME", "CONFIG")}
@@ -101,3 +107,23 @@ def test_notebook_1_and_the_explorer_in_it(workbench):
         assert "Party 1 caught it" in page.text(".mx-abort")
         if keep := os.environ.get("SCREENSHOTS"):
             chrome.save_screenshot(str(Path(keep) / "front_door.png"))
+
+
+def test_the_what_if_panel_answers_and_the_notebooks_own_shortcuts_stay_out(workbench):
+    folder, address = workbench
+    with driver(folder / "profile") as chrome:
+        page = Lab(chrome, address.replace("01_start_here", "panel"))
+        page.run("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        page.until("return document.querySelectorAll('.wi-side').length === 3")
+        before = page.text(".wi-side[data-side=a] td")
+        page.run(
+            "const s = document.querySelector('[data-at=\"a.institution\"]'); s.value = 'tokyo';"
+            "s.dispatchEvent(new Event('change', {bubbles: true}))"
+        )
+        changed = "return document.querySelector('.wi-side[data-side=a] td').innerText"
+        page.until(f"{changed} !== {before!r}")
+        cells = page.run("return document.querySelectorAll('.jp-Notebook .jp-Cell').length")
+        page.run("document.querySelector('.wi').focus()")
+        page.press("ddc")  # D D would delete the cell, C copies A to B
+        page.until("return !document.querySelector('.wi tr.differs')")
+        assert page.run("return document.querySelectorAll('.jp-Notebook .jp-Cell').length") == cells

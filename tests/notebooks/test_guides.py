@@ -40,17 +40,10 @@ from tests.testing.own_node import OwnNode, our_app
 
 FOLDER = ROOT / "notebooks" / "guides"
 GUIDES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
-MOST_LINES = 10
-"""Of code in a block: each is an answer to a question."""
-PAGES = {"start.md", "library.md", "running.md", "settings.md", "models.md", "performance.md"}
-"""Pages that answer more than one question, and have headings of their own."""
-LONGER = {"latency.md": 1, "protocol.md": 1}
-"""Blocks that define something whole."""
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# ([\w./]+\.\w+)\n")
 PRINTED = re.compile(r"print\(.*\)  # (.+)$")
-HEADINGS = ["What you want", "The code", "What you see", "Where to go on"]
 
 
 class Block(NamedTuple):
@@ -62,12 +55,6 @@ class Block(NamedTuple):
         """The file that it is, if it says so in its first line."""
         found = NAMED.match(self.text)
         return found[1] if found else ""
-
-    @property
-    def lines(self) -> list[str]:
-        """Its lines of code."""
-        lines = (line.strip() for line in self.text.splitlines())
-        return [line for line in lines if line and not line.startswith(("#", "import ", "from "))]
 
 
 def blocks(path: Path) -> list[Block]:
@@ -192,25 +179,12 @@ def test_a_guide_runs(
                 assert fits(expected.strip(), found.strip()), found
 
 
-@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
-def test_a_guide_is_short_and_shaped_as_the_others(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    assert f"]({path.name})" in (FOLDER / "README.md").read_text(encoding="utf-8")
-    if path.name in PAGES:
-        return
-    assert [heading for heading in headings if heading in HEADINGS] == HEADINGS
-    long = [
-        block
-        for block in blocks(path)
-        if block.language == "python" and len(block.lines) > MOST_LINES
-    ]
-    assert len(long) <= LONGER.get(path.name, 0), [block.text for block in long]
-
-
 @pytest.mark.parametrize("path", [*GUIDES, FOLDER / "README.md"], ids=lambda path: path.stem)
 def test_links_and_files_are_there(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
+    assert path.name == "README.md" or f"]({path.name})" in (FOLDER / "README.md").read_text(
+        "utf-8"
+    )
     for name, anchor in re.findall(r"\]\(([\w./]+?\.\w+)(?:#([\w-]+))?\)", text):
         linked = path.parent / name
         assert linked.is_file(), name
@@ -293,14 +267,7 @@ def test_shell_blocks_run(tmp_path: Path) -> None:
             for default, port in (("9091", ports["APP_PORT"]), ("9094", control)):
                 text = text.replace(f":{default}", f":{port}")
             done = subprocess.run(
-                [
-                    "bash",
-                    "-eu",
-                    "-o",
-                    "pipefail",
-                    "-c",
-                    text.replace("mpcsim serve --control\n", ""),
-                ],
+                ["bash", "-euo", "pipefail", "-c", text],
                 cwd=tmp_path,
                 env={**os.environ, **ports, **own},
                 capture_output=True,

@@ -13,7 +13,7 @@ and nobody is banned. Dealers of a resharing have keys from the start: there the
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,6 @@ from mpcsim.errors import (
     InvalidEncoding,
     OnReceipt,
     Reason,
-    UsageError,
     Where,
 )
 from mpcsim.protocols import LocalRun, ecdsa, keys, reshare
@@ -65,19 +64,18 @@ class Scenario:
     detail: str = field(default="", kw_only=True)
 
 
-def altered(kind: str, change: str, to: set[int] | None = None) -> Cheat:
-    """The cheater makes one of the changes of ``mpcsim.testing.runs.fields``, by its name."""
+def altering(party: Party, kind: str, change: str, to: Collection[int] | None = None) -> Adversary:
+    """Makes one of the changes of ``mpcsim.testing.runs.fields``, by its name."""
 
-    def cheat(s: Session) -> Adversary:
-        party = s.party(CHEATER)
+    def tamper(message: Message) -> Tampered:
+        found = {a.name: a for a in alterations(message, party.wire)}
+        return found[change].apply(message)
 
-        def tamper(message: Message) -> Tampered:
-            found = {a.name: a for a in alterations(message, party.wire)}
-            return found[change].apply(message)
+    return Adversary(party, alter_kind(kind, tamper, to))
 
-        return Adversary(party, alter_kind(kind, tamper, to and {*map(to_place, to)}))
 
-    return cheat
+def altered(kind: str, change: str, to: Collection[int] = ()) -> Cheat:
+    return lambda s: altering(s.party(CHEATER), kind, change, {*map(to_place, to)} or None)
 
 
 def malformed(s: Session) -> Adversary:
@@ -549,19 +547,6 @@ def test_evidence_of_a_conflict_holds_both_messages():
     }
     assert len(received) == 2
     assert {e.payload for e in aborted.evidence} == received
-
-
-def test_ot_state_is_discarded_after_an_extension_attack():
-    aborted, _ = play(SCENARIOS[Reason.OT_EXTENSION_CHECK])
-    share = keys("secp256k1")[ACCUSER]
-    kept = share.after_abort(aborted)
-    assert kept.peers[CHEATER].multiplication is None
-    assert kept.peers[3].multiplication == share.peers[3].multiplication
-    with pytest.raises(UsageError, match="discarded"):
-        ecdsa.setup(kept, (1, 2), HASH)
-    with pytest.raises(UsageError, match="discarded"):
-        ecdsa.setup(kept, (1, 2, 3), HASH)
-    ecdsa.setup(kept, (1, 3), HASH)
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,6 @@ def test_every_entry_has_one_version_and_hashes(lock):
         assert all(HASH.fullmatch(h) for h in hashes), req
 
 
-@BOTH
-def test_names_no_source(lock):
-    text = lock.read_text(encoding="utf-8")
-    assert "://" not in text
-    assert not re.search(r"^\s*(-i|-f|-e|-r|-c|--(?!hash=))", text, re.MULTILINE)
-    assert " @ " not in text
-
-
 def test_the_makefile_tells_node_js_from_the_rest():
     """It is installed by itself, and only where there is no npm."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -15,7 +15,8 @@ from pathlib import Path
 import coincurve
 import pytest
 
-from mpcsim.service.operations.supervisor import free_port
+from mpcsim.service.operations.supervisor import HOST, free_port
+from mpcsim.service.process.http_limits import listen
 from tests.helpers.processes import PORTS, not_outliving_us
 from tests.helpers.repo import ROOT, project_files
 
@@ -92,12 +93,7 @@ def test_make_up_and_the_walk_through(tmp_path):
     secrets += ["another horse", "correct horse", "eyJ"]
     assert not [secret for secret in secrets if secret in said]
     for port in ports.values():
-        listening = subprocess.run(
-            [sys.executable, "-c", f"import socket; socket.create_server(('127.0.0.1', {port}))"],
-            check=False,
-            capture_output=True,
-        )
-        assert listening.returncode == 0, f"something still listens on {port}"
+        listen(HOST, int(port)).close()  # nothing does so any more
 
 
 def everything_but_data(project: Path) -> list[Path]:
@@ -145,7 +141,7 @@ def check_the_walk(output: str, share: dict[str, str]) -> None:
         output = output.lstrip()[end:]
         answers.append(answer)
     first, second, wallet = answers
-    digest = bytes.fromhex(_sha256("pay 5 to bob"))
+    digest = hashlib.sha256(b"pay 5 to bob").digest()
     public_key = bytes.fromhex(share["public_key"].removeprefix("0x"))
     for answer in (first, second):
         signature = bytes.fromhex(answer["signature"])
@@ -155,7 +151,3 @@ def check_the_walk(output: str, share: dict[str, str]) -> None:
     (entry,) = wallet["wallets"]
     assert entry["key"]["public_key"] == share["public_key"]
     assert set(entry["address"]) == {"evm", "btc", "aptos", "tron", "xrp"}
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -186,10 +186,10 @@ def test_what_is_sent_near_the_end_has_an_arrow_no_label_hides(
 def test_losses_and_ends_are_visible() -> None:
     figure = drawn(sequence_diagram, "dropped")
     written = "\n".join(t.get_text() for t in texts(figure))
-    assert "Respond 40.3 kB dropped" in written
-    assert "Respond from 1" in written
+    assert "SignatureShare 136 B dropped" in written
+    assert "SignatureShare from 1" in written
     assert len(gids(figure, "cross-")) == 1
-    assert len(gids(figure, "ending-waiting")) == 2
+    assert len(gids(figure, "ending-waiting")) == 1
     assert gids(figure, "leader") == [], "every label stands beside its arrow"
     crashed = drawn(sequence_diagram, "crashed")
     assert len(gids(crashed, "cross-")) == sum(m.fate == "lost" for m in trace("crashed").messages)

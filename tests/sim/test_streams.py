@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,6 @@ from mpcsim.sim.network.latency import Uniform
 from mpcsim.sim.replay.kernels.draws import DrawTable, SampledDraws
 from mpcsim.sim.run.faults import FaultPlan, noise
 from mpcsim.sim.streams import generator
-from tests.helpers.repo import ROOT
 
 NETWORK = Network.star(*[Uniform(1.0, 9.0)] * 3)
 WAY = NETWORK.links[0].direction(NETWORK.links[0].a)
@@ -69,13 +67,3 @@ def test_latencies_of_a_capacity_run_are_drawn_afresh_however_they_are_asked_for
     again = generator(1, "latencies", *ends, 0)
     wanted = [WAY.forward.sample(again, BLOCK) for _ in range(2)]
     assert (found[0] == np.concatenate(wanted)).all()
-
-
-def test_no_generator_is_made_elsewhere() -> None:
-    for folder in ("mpcsim", "node"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if path.name == "streams.py":
-                continue
-            text = path.read_text(encoding="utf-8")
-            assert not re.search(r"default_rng\(|seed\b *[-+&] *[\w(]", text), path
-            assert "SFC64(" not in text or "SFC64(stream_key(" in text, path

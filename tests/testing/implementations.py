@@ -1,7 +1,6 @@
 """Faulty parties: ours, behind something that makes one mistake."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -60,19 +59,6 @@ class Fragile(Around):
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
         sessions = {self.party.session_id: self.party}
         return sessions[Envelope.decode(data).session_id].receive(sender, data)
-
-
-class Slanderer(Around):
-    """Blames whoever comes first."""
-
-    def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
-        outputs = self.party.receive(sender, data)
-        found = self.party.outcome
-        if isinstance(found, Aborted) and found.culprits:
-            others = sorted(set(self.party.participants) - {self.me} - found.culprits)
-            if others:
-                self.instead = replace(found, culprits=frozenset(others[:1]))
-        return outputs
 
 
 class Gullible(Around):

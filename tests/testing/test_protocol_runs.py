@@ -16,7 +16,7 @@ from mpcsim.sim import Simulation
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.adversary import Adversary
 from mpcsim.sim.run.faults import Crash, drop, partition
-from mpcsim.testing import BrokenInvariant, invariant, protocols
+from mpcsim.testing import invariant, protocols
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation, changes
@@ -30,7 +30,6 @@ from mpcsim.testing.runs.protocol_run import (
 from mpcsim.testing.runs.scenarios import frost_signing, resharing
 from tests.helpers.tiers import examples
 from tests.testing import implementations
-from tests.testing.implementations import hunting
 from tests.testing.own_invariants import all_or_none
 
 EVERY_CHECK = list(HealthCheck)
@@ -91,48 +90,6 @@ def test_a_prepared_party_may_wait_for_those_that_gave_up_and_for_nobody_else(ga
 
 
 # ---------------------------------------------------------------------- planted mistakes
-
-
-def hunted(mistake: type[implementations.Around]) -> BrokenInvariant:
-    """What Hypothesis finds and shrinks."""
-
-    @hunting
-    @given(data=st.data())
-    def hunt(data):
-        honest = data.draw(wallets.scenarios(secp256k1=False))
-        scenario = mistake.of(honest)
-        run_protocol(
-            scenario,
-            order=data.draw(wallets.schedules(8)),
-            faults=data.draw(wallets.fault_plans(scenario, lossy=False)),
-            replays=data.draw(wallets.replays(scenario)),
-            deviation=data.draw(st.none() | wallets.adversaries(scenario)),
-        )
-
-    with pytest.raises(BrokenInvariant) as caught:
-        hunt()
-    return caught.value
-
-
-PLANTED = {
-    implementations.Fragile: checks.no_exception,
-    implementations.Slanderer: checks.blame_is_right,
-    implementations.Gullible: checks.agreement,
-    implementations.Impatient: checks.blame_is_right,
-    implementations.Deaf: checks.no_hang,
-}
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("mistake", PLANTED)
-def test_planted_mistakes(mistake):
-    found = hunted(mistake)
-    assert type(found) is PLANTED[mistake].Broken
-    assert len(found.failure.steps) <= 4, str(found)
-    names = {**vars(protocols), mistake.__name__: mistake}
-    with pytest.raises(type(found)) as again:
-        exec(found.failure.snippet, names)
-    assert str(again.value) == str(found)
 
 
 def test_a_story():

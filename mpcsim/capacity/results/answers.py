@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from mpcsim.capacity.model import incidents as events
-from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
+from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.results.record import RunRecord
 from mpcsim.sim.traces.frame import load_pandas
 
@@ -71,7 +71,7 @@ def overload(run: RunRecord) -> str:
     demand alone does not decide, windows with incidents are left out, and the growth must exceed
     chance (``BY_CHANCE``).
     """
-    offered = _offered_per_s(run.workload.arrivals)
+    offered = _offered_per_s(run)
     if isinstance(run.workload.arrivals, Steady):
         least = NEAR * run.demand.most_per_s  # the demand is without event-loop iterations
     else:
@@ -101,9 +101,10 @@ def overload(run: RunRecord) -> str:
     )
 
 
-def _offered_per_s(arrivals: Arrivals) -> float:
-    """Return the offered load in the long run; 0: the workload does not say."""
-    match arrivals:
+def _offered_per_s(run: RunRecord) -> float:
+    """Return the offered load in the long run, of given times that in the second half of the run;
+    0: the workload does not say."""
+    match arrivals := run.workload.arrivals:
         case Steady():
             return arrivals.per_s
         case Profile():
@@ -111,6 +112,8 @@ def _offered_per_s(arrivals: Arrivals) -> float:
         case Bursts():
             part = arrivals.lasting_s / arrivals.every_s
             return arrivals.per_s + part * (arrivals.burst_per_s - arrivals.per_s)
+        case Times():
+            return run.offered_per_s((run.edges_s[len(run.edges_s) // 2], run.length_s))
         case _:
             return 0.0
 

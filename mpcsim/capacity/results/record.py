@@ -330,7 +330,7 @@ class RunRecord:
         if isinstance(arrivals, Users):  # a round of theirs
             return arrivals.count / ended if ended else math.inf
         if isinstance(arrivals, Times):
-            return relaxation_time_s(ended, self.demand.most_per_s)
+            return relaxation_time_s(self.offered_per_s(between_s), self.demand.most_per_s)
         most = max((piece.per_s for piece in arrivals.pieces(begin, end)), default=0.0)
         return relaxation_time_s(most, self.demand.most_per_s)
 

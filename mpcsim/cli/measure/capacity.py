@@ -71,8 +71,9 @@ Latencies are of calls that came after the first tenth of the run and succeeded,
 were due, earlier attempts included. Intervals come from batches of windows; "-": the run is too
 short for one. Tables have config, seed, costs and version in each row. run: a row for each window
 and operation, with attempts by outcome, calls that ended and that came, percentiles, and the mean
-time by part. curve, cheapest: a row for each run. sensitivity: the percentile with less and more
-of an input, by how much that moves it, and the noise of that.
+time by part. curve: a row for each run, with its own seed. cheapest: a row for each candidate.
+sensitivity: the percentile with less and more of an input, by how much that moves it, and the noise
+of that.
 
 The status is 1 if more calls come than can be answered.
 """
@@ -337,7 +338,8 @@ class _Outputs:
     def write(self, name: str, table: pd.DataFrame) -> None:
         """Write a table, if it is asked for."""
         if (path := self.tables.get(name)) is not None:
-            made = table.assign(**self.about)
+            about = {name: value for name, value in self.about.items() if name not in table}
+            made = table.assign(**about)
             self._written("--table", path, lambda path: made.to_csv(path, index=False))
 
     def _written(self, option: str, path: Path, write: Callable[[Path], object]) -> None:

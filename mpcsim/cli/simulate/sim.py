@@ -18,7 +18,7 @@ from mpcsim.sim import Table, counted, milliseconds, size
 from mpcsim.version import __version__
 
 if TYPE_CHECKING:
-    from mpcsim.sim import Network, Result, Scenario, Trace
+    from mpcsim.sim import Network, Result, Scenario
     from mpcsim.sim.replay import CompletionTimes
 
 PERCENTS: Final = (50.0, 95.0, 99.0)
@@ -121,13 +121,14 @@ def _data(result: Result[Any], replay: CompletionTimes | None) -> dict[str, Any]
     from mpcsim.sim.traces import sequential_delays
 
     trace = result.trace
+    sent = trace.summary()
     found: dict[str, Any] = {
         "task": trace.name,
         "verdict": trace.verdict.value,
         "attempts": len(result.attempts),
         "elapsed_ms": result.elapsed_ms,
-        "messages": len(trace.messages),
-        "bytes": _bytes(trace),
+        "messages": sent.messages,
+        "bytes": sent.bytes,
         "sequential_delays": sequential_delays(trace),
         "endings": {str(e.party): e.text or e.status for e in trace.endings},
     }
@@ -170,10 +171,11 @@ def _format_results(
             str(len(result.attempts)),
             milliseconds(result.elapsed_ms),
             str(sequential_delays(result.trace)),
-            str(len(result.trace.messages)),
-            size(_bytes(result.trace)),
+            str(sent.messages),
+            size(sent.bytes),
         ]
         for result in results
+        for sent in [result.trace.summary()]
     ]
     yield "\n" + Table(columns, rows, frozenset(columns[2:])).text()
     if timed := {
@@ -191,7 +193,3 @@ def _interval(replay: CompletionTimes, percent: float) -> tuple[float | None, fl
     """Return the confidence interval of a percentile; None: an open end."""
     low, high = replay.interval(percent)
     return low or None, high if math.isfinite(high) else None
-
-
-def _bytes(trace: Trace) -> int:
-    return sum(message.size for message in trace.messages)

@@ -91,15 +91,15 @@ def signing_point(
         shares={i: replace(share, guard=Guard()) for i, share in shares.items()},
     )
     result = simulation.sign(signers=signers)
-    messages = [message for trace in result.attempts for message in trace.messages]
+    attempts = [trace.summary() for trace in result.attempts]
     return {
         "verdict": result.verdict.value,
         "valid": float(result.ok),
         "elapsed_ms": result.elapsed_ms,
         "duration_ms": result.trace.finished_ms,
         "attempts": len(result.attempts),
-        "messages": len(messages),
-        "bytes": sum(message.size for message in messages),
+        "messages": sum(each.messages for each in attempts),
+        "bytes": sum(each.bytes for each in attempts),
         "scope": result.scope,
     }
 

@@ -150,8 +150,10 @@ class Summary:
 def summary(trace: RunRecord) -> Summary:
     """Return the key figures of a run."""
     own = [m for m in trace.messages if not _is_copy(trace, m)]
-    # The view of one party has the endings of all, and the work of that one.
-    seen = [e.party for e in trace.endings if e.party in (trace.outcomes or (e.party,))]
+    # The view of one party has the endings of all, and the work and outcome of that one; a trace
+    # from a file has no outcomes of parties that are done.
+    known = {w.party for w in trace.work} | trace.outcomes.keys()
+    seen = [e.party for e in trace.endings if e.party in known or not known]
     there = [m for m in own if has_arrived(trace, m) and m.fate != "lost"]
     return Summary(
         trace.name,

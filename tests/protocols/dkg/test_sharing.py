@@ -62,16 +62,6 @@ def test_one_honest_seed_is_enough_for_another_key():
     assert first[1].peers[2].pair_secret != second[1].peers[2].pair_secret
 
 
-def test_the_other_multiplication_parameters():
-    agreed = dkg.setup("secp256k1", 2, (1, 2), "ot/128")
-    sid = session_id("ot/128")
-    shares = results(
-        run(dkg.party(agreed, i, session_id=sid, rng=SeededRng(i)) for i in agreed.parties)
-    )
-    check_key_shares(shares)
-    assert shares[1].mta.identifier == "ot/128"
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

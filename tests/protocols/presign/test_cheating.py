@@ -8,9 +8,9 @@ from mpcsim.errors import Aborted, Consequence, InRound, Reason
 from mpcsim.protocols import LocalRun, keys, presigned, run
 from mpcsim.protocols.engine import Done, Party
 from mpcsim.protocols.sample_keys import as_unused, presignatures
-from mpcsim.testing.runs.fields import alterations
 from tests.helpers.adversary import Adversary, alter_kind
 from tests.helpers.sessions import judge, presigning_parties, run_with, session
+from tests.protocols.test_misbehaviour import altered, altering
 
 CHEATER = 2
 DIGEST, RHO = bytes(range(32)), bytes(32)
@@ -54,13 +54,6 @@ ONLINE = [
 ]
 
 
-def altering(party: Party, kind: str, change: str, to: set[int] | None = None) -> Adversary:
-    def tamper(message):
-        return next(a for a in alterations(message, party.wire) if a.name == change).apply(message)
-
-    return Adversary(party, alter_kind(kind, tamper, to))
-
-
 def name(case) -> str:
     return f"{case[0]}{case[1]}"
 
@@ -78,7 +71,7 @@ def test_presigning(case):
 def test_signing(case):
     kind, change, reason, where, consequence = case
     s = session("presigned-2")
-    aborted = judge(s, run_with(s, altering(s.party(CHEATER), kind, change)), {CHEATER})[1]
+    aborted = judge(s, run_with(s, altered(kind, change)(s)), {CHEATER})[1]
     assert_blamed(aborted, reason, where, consequence)
 
 
@@ -95,7 +88,7 @@ def assert_blamed(aborted, reason, where, consequence, cheater=CHEATER):
 def test_signing_among_three(kind, field):
     """Party 3 answers, too, and party 1 finishes: each judges what it gets."""
     s = session("presigned-3")
-    cheat = altering(s.party(CHEATER), kind, f"{field} first bit flipped")
+    cheat = altered(kind, f"{field} first bit flipped")(s)
     outcomes = judge(s, run_with(s, cheat), {CHEATER})
     accuser, where = (3, ANSWER) if kind == "Open" else (1, LAST)
     found = outcomes[accuser]
@@ -108,8 +101,7 @@ def test_signing_among_three(kind, field):
 
 def test_a_false_psi_shows_when_it_is_used_and_convicts_a_single_peer():
     s = session("presign-2")
-    cheat = altering(s.party(CHEATER), "Respond", ".responses [first].psi + 1")
-    made = run_with(s, cheat)
+    made = run_with(s, altered("Respond", ".responses [first].psi + 1")(s))
     assert all(isinstance(outcome, Done) for outcome in made.outcomes().values())
     found = sign_with({i: o.result[0] for i, o in made.outcomes().items()})[1]
     assert (found.reason, found.culprits) == (Reason.SIGNATURE_INVALID, {CHEATER})
@@ -154,7 +146,8 @@ def test_ot_state_is_discarded_and_open_sessions_stop():
     shares = keys("secp256k1")
     still_open, _ = presigning_parties(shares, (1, 2), 2, "open")
     one, two = presigning_parties(shares, (1, 2), 2)
-    aborted = run([one, altering(two, "Offer", ".offers [last].t first bit flipped")])[1]
+    cheat = altering(two, "Offer", ".offers [last].t first bit flipped")
+    aborted = run([one, cheat])[1]
     assert aborted.reason is Reason.OT_EXTENSION_CHECK
     assert not shares[1].can_multiply(2)
     assert shares[1].after_abort(aborted).peers[2].multiplication is None
@@ -166,7 +159,7 @@ def test_ot_state_is_discarded_and_open_sessions_stop():
 def test_the_echo_comes_before_any_ot_check():
     """With other commitments the transcripts differ, and every OT check would fail."""
     s = session("presign-3")
-    cheat = altering(s.party(CHEATER), "Commit", ".nonce first bit flipped", to={3})
+    cheat = altered("Commit", ".nonce first bit flipped", to={3})(s)
     outcomes = judge(s, run_with(s, cheat), {CHEATER})
     for i in (1, 3):
         assert outcomes[i].reason in (Reason.ECHO_MISMATCH, Reason.PEER_ABORTED)
@@ -178,7 +171,7 @@ def test_an_abort_does_not_say_which_presignature_it_is_about():
     s = session("presign-2")
 
     def told(change):
-        run_ = LocalRun([s.party(1), altering(s.party(CHEATER), "Offer", change)])
+        run_ = LocalRun([s.party(1), altered("Offer", change)(s)])
         run_.start()
         notices = []
         while run_.in_flight:

@@ -63,30 +63,15 @@ def loss_free(algorithm: str, way: Way) -> tuple[float, float]:
 # ------------------------------------------------------------------ times kept
 
 
-def way_of(case: dict[str, str]) -> Way:
-    return Way(
-        float(case["one_way_ms"]), float(case["mbit_per_s"]), int(case["up"]), int(case["down"])
-    )
-
-
 def test_kept_times_without_losses() -> None:
     """0.3 ms are the machine's own: measured on a path, from the first system call to the last."""
     rows = list(quantiles.rows(DATA / "loss_free.csv"))
     assert {row["algorithm"] for row in rows} == {"reno", "cubic"}
     assert len(rows) == 16
     for row in rows:
-        ours = loss_free(row["algorithm"], way_of(row))
+        ours = loss_free(row["algorithm"], produce.way_of(row))
         measured = float(row["first_ms"]), float(row["second_ms"])
         assert ours == pytest.approx(measured, rel=0.002, abs=0.5), row
-
-
-def test_there_is_data_for_both_algorithms_and_all_losses() -> None:
-    cases = [quantiles.load(path).parameters for path in LOSSY]
-    assert len(cases) == 12
-    main = {(case["algorithm"], case["loss"]) for case in cases if way_of(dict(case)) == MAIN}
-    assert main == {
-        (algorithm, loss) for algorithm in ("reno", "cubic") for loss in ("0.001", "0.01")
-    }
 
 
 @pytest.mark.soak  # it compiles a loop of its own, for half a minute
@@ -96,8 +81,8 @@ def test_kept_times_with_losses(path: Path) -> None:
     case = dict(reference.parameters)
     algorithm, loss = case["algorithm"], float(case["loss"])
     ours = {}
-    ours["first"], ours["second"] = simulated(algorithm, way_of(case), loss, clean=False).T
-    ours["clean"] = simulated(algorithm, way_of(case), loss, clean=True)[:, 1]
+    ours["first"], ours["second"] = simulated(algorithm, produce.way_of(case), loss, clean=False).T
+    ours["clean"] = simulated(algorithm, produce.way_of(case), loss, clean=True)[:, 1]
     for name, column in reference.columns.items():
         assert column.count >= 4_500
         found = quantiles.compare(column, ours[name], HALF_A_TICK_MS)

@@ -33,17 +33,6 @@ def test_without_losses(name: str, hops: int, lines: int) -> None:
     assert seen == lines
 
 
-def test_there_is_data_for_both_algorithms_and_all_losses() -> None:
-    cases = [quantiles.load(path).parameters for path in LOSSY]
-    assert len(cases) == 9
-    main = {
-        (case["algorithm"], case["loss"])
-        for case in cases
-        if (case["one_way_ms"], case["up"], case["down"]) == ("50", "10000", "50000")
-    }
-    assert main == {(a, loss) for a in ("reno", "cubic") for loss in ("0.001", "0.01", "0.02")}
-
-
 def compared(path: Path) -> Iterator[tuple[str, float, quantiles.Comparison]]:
     """The columns of a file beside ours."""
     reference = quantiles.load(path)

@@ -92,9 +92,11 @@ def test_the_view_of_a_party(name: str) -> None:
             m.sent_ms for m in found.messages if party in (m.sender, m.receiver)
         ]
         assert all(m.work is None or view.work[m.work].party == party for m in view.messages)
-        assert view.of(party) == Trace(**vars(from_jsonl(to_jsonl(view)))) == view
+        read = Trace(**vars(from_jsonl(to_jsonl(view))))
+        assert view.of(party) == read == view
         assert view.outcomes == {party: found.outcomes[party]}
         assert [row.party for row in view.summary().parties] == [party]
+        assert view.summary() == read.summary()
     with pytest.raises(UsageError, match="party 9 takes no part; the parties are"):
         found.of(9)
 

@@ -2,19 +2,17 @@
 
 The cases are those of the files that are there.
 
-    python -m tests.vectors.linux.produce            # all: half an hour
-    python -m tests.vectors.linux.produce loss_free  # or only some of it
+    python -m tests.vectors.linux.produce  # half an hour
 
 It needs Linux, a C compiler, /dev/net/tun and the right to make network namespaces; the right to a
 real-time priority, too, where other things run.
 """
 
-import argparse
 import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -143,15 +141,11 @@ def system() -> str:
     return f"Linux {platform.release().partition('-')[0]}"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", help="loss_free, lossy; all by default")
-    what = parser.parse_args(arguments).what or ["loss_free", "lossy"]
+def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
-        if "loss_free" in what:
-            write_loss_free(program)
-        for path in sorted(HERE.glob("lossy_*.csv.gz")) if "lossy" in what else ():
+        write_loss_free(program)
+        for path in sorted(HERE.glob("lossy_*.csv.gz")):
             write_lossy(program, path)
 
 

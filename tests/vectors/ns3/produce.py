@@ -3,16 +3,13 @@
 The cases are those of the files that are there; whoever wants another one adds its row, or a file
 with its parameters.
 
-    python -m tests.vectors.ns3.produce            # all: about twenty minutes
-    python -m tests.vectors.ns3.produce loss_free  # or only some of it
+    python -m tests.vectors.ns3.produce  # about twenty minutes
 
 It needs a C++ compiler and ns-3 3.37 (Debian 12: ``apt-get install g++ libns3-dev``).
 """
 
-import argparse
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -92,16 +89,12 @@ def write_lossy(program: Path, path: Path) -> None:
     quantiles.save_measured(path, parameters, dirty[~lost[0]], clean[~lost[1]])
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", help="loss_free, lossy; all by default")
-    what = parser.parse_args(arguments).what or ["loss_free", "lossy"]
+def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
-        if "loss_free" in what:
-            write_table(program, HERE / "loss_free.csv")
-            write_table(program, HERE / "loss_free_relay.csv", "--relay")
-        for path in sorted(HERE.glob("lossy_*.csv.gz")) if "lossy" in what else ():
+        write_table(program, HERE / "loss_free.csv")
+        write_table(program, HERE / "loss_free_relay.csv", "--relay")
+        for path in sorted(HERE.glob("lossy_*.csv.gz")):
             write_lossy(program, path)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured.reading import FORMATS, read
+from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.network.measured.series import Series
 from tests.vectors.network import make
 
@@ -23,30 +23,6 @@ def alone(name: str) -> Series:
 
 def said(series: Series) -> str:
     return "\n".join((*series.understood, *series.warnings))
-
-
-@pytest.mark.parametrize(
-    ("name", "format_name"),
-    [
-        ("ping_linux.txt", "ping"),
-        ("ping_macos.txt", "ping"),
-        ("hping3.txt", "hping3"),
-        ("tcpping.txt", "tcpping"),
-        ("mtr.json", "mtr"),
-        ("iperf3.json", "iperf3"),
-        ("calls.har", "har"),
-        ("curl.txt", "curl"),
-        ("curl.jsonl", "curl"),
-        ("pairs.csv", "csv"),
-        ("regions.csv", "matrix"),
-    ],
-)
-def test_recognised_by_content(name: str, format_name: str) -> None:
-    text = (FOLDER / name).read_text()
-    assert read(FOLDER / name).format == format_name
-    assert next(e for e, kind in FORMATS.items() if kind.can_read(text)) == format_name
-    named, found = read(FOLDER / name, format_name), read(FOLDER / name)
-    assert named == found
 
 
 def test_ping_of_linux() -> None:
