@@ -4,12 +4,10 @@ import re
 
 import pytest
 
-from mpcsim.attacks import research
 from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.harness import honest_party
 from mpcsim.attacks.model import run_cell
 from mpcsim.attacks.research import PRODUCT, ResearchBuild, Shape
-from mpcsim.crypto import schnorr
 from mpcsim.errors import Reason, UsageError
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.protocols.dkg import DKG, steps
@@ -58,19 +56,6 @@ def test_only_the_named_reasons_are_off():
         check_copy(False, Reason.SHARE_INCONSISTENT)
 
 
-def test_replacements_reach_every_module_that_uses_the_function():
-    def stand_in(*_):
-        raise AssertionError("not called")
-
-    build = ResearchBuild(replacing={schnorr.verify: stand_in})
-    assert build.function(schnorr.verify) is stand_in
-    reached = build.function(steps.check_reveal).__globals__["schnorr"]
-    assert reached.verify is stand_in
-    with pytest.raises(AttributeError):
-        _ = reached.no_such_name
-    assert schnorr.verify is not stand_in
-
-
 def test_a_replacement_that_would_do_nothing_is_refused():
     with pytest.raises(UsageError, match="does nothing"):
         ResearchBuild(replacing={keys: keys})
@@ -111,9 +96,3 @@ def test_a_build_says_what_is_off():
     assert not ResearchBuild().switched_off
     off = ResearchBuild(shape=Shape(number=7, setup_check=False, sealing=False)).switched_off
     assert off == ("set-up check", "sealing", "protocol numbers")
-
-
-def test_a_forgetful_guard_forgets():
-    guard = research.ForgetfulGuard()
-    guard.discard(2)
-    assert not guard.discarded

@@ -23,10 +23,6 @@ def seeded(*what: str) -> random.Random:
     return random.Random(" ".join([*what, os.environ.get("CAMPAIGN_SEED", "")]))
 
 
-class Unclean(AssertionError):
-    """A process has ended without saying why as it should."""
-
-
 class Service:
     """Both MPC nodes, gateway and REST node: each on its port, with its log, for good."""
 
@@ -55,11 +51,7 @@ class Service:
         self._running.start(*(self._logged(name, limit) for name in names))
 
     def refusal(self, name: str, limit: str = "") -> str | None:
-        """Start a process, which may refuse to: None if it runs, otherwise what it says.
-
-        Raises:
-            Unclean: not in one sentence.
-        """
+        """Start a process, which may refuse to: None if it runs, otherwise what it says."""
         before = len(self.log(name))
         try:
             self.start(name, limit=limit)
@@ -70,8 +62,8 @@ class Service:
         *others, last = said.splitlines() or [""]
         command = "gateway" if name == GATEWAY else "mpc-node"
         one_sentence = not others and last.startswith(f"mpcsim {command}: error: ")
-        if why != f"{name} ended with status 2" or not one_sentence:
-            raise Unclean(f"{why}: {others[-1:]} {last}")
+        assert why == f"{name} ended with status 2", why
+        assert one_sentence, f"{others[-1:]} {last}"
         return last
 
     def kill(self, *names: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from mpcsim.crypto.mta import schemes
 from mpcsim.crypto.mta.schemes import register_scheme
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service import vault
@@ -125,29 +125,13 @@ def test_a_key_that_is_no_wallets_key_is_not_recovered():
 
 
 def test_an_answer_is_to_this_request_alone():
-    """Every part of what it answers; from either MPC node."""
+    """Every part of what it answers is in its tag (``test_bindings``)."""
     share = keys("ed25519")[CLIENT]
-    session, mac = b"s" * 32, b"m" * 32
-    for signer in MPC_NODES:
-        secret = share.peers[signer].pair_secret
-        (other,) = set(MPC_NODES) - {signer}
-
-        def answer(tag):
-            return SignReply(bytes(32), (), tag)
-
-        right = vault.answer_tag(secret, signer, session, mac)
-        check_answer(share, signer, session, mac, answer(right))
-        for wrong in (
-            vault.answer_tag(share.peers[other].pair_secret, signer, session, mac),
-            vault.answer_tag(secret, other, session, mac),
-            vault.answer_tag(secret, signer, b"t" * 32, mac),
-            vault.answer_tag(secret, signer, session, b"n" * 32),
-            right[:-1],
-            b"",
-            None,
-        ):
-            with pytest.raises(ApiError) as refused:
-                check_answer(share, signer, session, mac, answer(wrong))
-            assert refused.value.message == (
-                f"The {ROLES[signer]} has answered another request than this one; try again"
-            )
+    about = OPERATOR, b"s" * 32, b"m" * 32
+    right = vault.answer_tag(share.peers[OPERATOR].pair_secret, *about)
+    other = vault.answer_tag(share.peers[INSTITUTION].pair_secret, *about)
+    check_answer(share, *about, SignReply(bytes(32), (), right))
+    said = "^The operator has answered another request than this one; try again$"
+    for wrong in (other, right[:-1], b"", None):
+        with pytest.raises(ApiError, match=said):
+            check_answer(share, *about, SignReply(bytes(32), (), wrong))

@@ -6,13 +6,11 @@ opaque, and only those that generate has returned open anything. Who runs none o
 not load schemathesis, which takes a second.
 """
 
-from itertools import count
-
 import pytest
 from hypothesis import HealthCheck, given
 
 from tests.helpers.tiers import examples
-from tests.node.harness import answer, system
+from tests.node.harness import system
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -27,7 +25,6 @@ USE = [
 ]
 ASK = [("GET", "/"), ("GET", "/v3/wallet"), ("GET", "/v3/wallet/key"), ("GET", "/v3/wallet/user")]
 STORED = ("key_id", "encrypted_share", "secret_store")
-NUMBERS = count()
 MODES = POSITIVE, _ = ("positive", "negative")
 """Requests as the document has them, and just beside it."""
 
@@ -92,19 +89,6 @@ def test_requests_with_a_stored_share(published, behind, method, path):
     fuzz(published[path][method], POSITIVE, send)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("method", "path"), MAKE)
-def test_making_keys(published, behind, method, path, mode):
-    def send(case):
-        name = f"new-{next(NUMBERS)}"
-        if path.endswith("recover") and mode == POSITIVE:
-            answer(behind.user(name).post("/v3/wallet/generate", case.body))
-        check(case, behind.gateway.token(name))
-
-    fuzz(published[path][method], mode, send, count=2)
-
-
 @pytest.mark.parametrize(("method", "path"), ASK)
 def test_questions(published, behind, method, path):
     for name in ("alice", "nobody"):
@@ -114,5 +98,6 @@ def test_questions(published, behind, method, path):
 
 
 def test_every_operation_is_tried(published):
+    """Those that make keys are in ``test_conformance``."""
     found = {(o.ok().method.upper(), o.ok().path) for o in published.get_all_operations()}
     assert found == {*MAKE, *USE, *ASK}

@@ -42,15 +42,11 @@ def test_empty_is_unset():
 
 AT = "gateway.example"
 IMPOSSIBLE = {
-    "APP_PORT": ["http"],
     "WAAS_API_URL": [
         *(AT, f"ftp://{AT}", "http://", f"http://key:secret@{AT}", f"http://{AT}?x=y"),
         f"http://{AT}:99999",
     ],
     "GATEWAY_TIMEOUT_S": ["nan"],
-    "WORKERS": ["many"],
-    "METRICS_PORT": ["prometheus"],
-    "PASSWORD_THREADS": ["all"],
     "OT_EXTENSION_K": ["0", "3", "k"],
     "LOG_LEVEL": ["loud"],
     "LOG_FORMAT": ["xml"],

@@ -1,14 +1,11 @@
 """Settings of signing: messages in requests of their own, and k = 2 and 4 in OT extension."""
 
-import asyncio
 import os
 
 import pytest
 
-from mpcsim.ids import OPERATOR
-from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.service.rpc.session_keys import SessionKey
-from node.errors import ApiError, Upstream
+from node.errors import Upstream
 from node.process.settings import Settings
 from tests.helpers.gateway import CURVES
 from tests.node.wallets import House
@@ -18,18 +15,15 @@ APART = Settings(separate_messages=True)
 
 
 class Posts:
-    """Every request that carries further messages; they go in this order."""
+    """Every request that carries further messages."""
 
-    def __init__(self, house, *, backwards=False):
+    def __init__(self, house):
         self.sizes = []
         self._exchange = house.client.exchange
-        self._backwards = backwards
         house.client.exchange = self.exchange
 
     async def exchange(self, token, session_id, messages):
         self.sizes.append(len(messages))
-        if self._backwards and len(self.sizes) == 1:
-            await asyncio.sleep(0.2)
         return await self._exchange(token, session_id, tuple(messages))
 
 
@@ -52,28 +46,6 @@ async def test_what_is_not_between_two_that_know_each_other_stays_together():
         posts = Posts(house)
         await house.generate("secp256k1")
         assert min(posts.sizes) > 1
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("lost", [0, 1])
-async def test_one_that_gets_lost_ends_the_session_and_blames_nobody(lost):
-    async with House(settings=APART) as house:
-        record = await house.generate("secp256k1")
-        exchange, count = house.client.exchange, iter(range(9))
-
-        async def losing(token, session_id, messages):
-            kind = Envelope.decode(messages[0]).kind
-            if next(count) == lost:
-                raise ApiError(502, f"lost: {kind}")
-            return await exchange(token, session_id, messages)
-
-        house.client.exchange = losing
-        with pytest.raises(ApiError, match="lost"):
-            await house.sign(record, HASH)
-        await house.wallet.close()
-        house.client.exchange = exchange
-        assert not house.gateway.gateway.links[OPERATOR].node._sessions
-        await house.sign(record, HASH)
 
 
 # ---------------------------------------------------------------------- k

@@ -1,4 +1,4 @@
-"""Switches at a whole service in its processes: users come and go, and parts go down."""
+"""Switches at a whole service in its processes: parts go down, and a user comes."""
 
 import json
 import os
@@ -8,48 +8,11 @@ import httpx
 import pytest
 
 from mpcsim.cli import main
-from mpcsim.errors import UsageError
-from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.fault_injection.client import over_http
-from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import free_port
-from mpcsim.service.storage.roles import REGISTRY
-from mpcsim.testing.backend.wallet_service import ServiceSettings, serving
-from tests.helpers.processes import PATIENCE_S, descendants, serve, until
+from tests.helpers.processes import descendants, serve, until
 
 pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.
-
-
-def test_there_are_users_and_then_there_are_none(tmp_path):
-    with serving(tmp_path / "data", ServiceSettings()) as service:
-
-        def call(method, path, body=None):
-            headers = {"Authorization": f"Bearer {user['token']}"}
-            address = f"{service.address}/v3/wallet{path}"
-            options = {"timeout": PATIENCE_S, "trust_env": False}
-            return httpx.request(method, address, json=body, headers=headers, **options)
-
-        first = service.demo_users(1)
-        (user,) = service.demo_users(1)
-        assert (user["username"], user["user_id"]) == ("demo-1", first[0]["user_id"])
-        assert user["keys"][0]["public_key"] == first[0]["keys"][0]["public_key"]
-        assert {key["curve"] for key in user["keys"]} == {"secp256k1", "ed25519"}
-        for key in user["keys"]:
-            body = {"secret_store": key["secret_store"], "password": user["password"]}
-            assert call("POST", "/validate/password", body).json() == {"result": True}
-            assert call("POST", "/sign", {**key, "message": "00" * 32}).status_code == 200
-        with service.down("institution"):
-            said = call("POST", "/sign", {**user["keys"][0], "message": "00" * 32}).json()
-            assert said["error"].endswith("the institution's MPC node cannot be reached")
-        service.fail_next("recover", 500)
-        with pytest.raises(UsageError, match="demo-1: /recover is answered 500"):
-            service.demo_users(1)
-        service.reset_users()
-        gone = call("GET", "/user")
-        assert (gone.status_code, gone.json()) == (404, {"error": "no such user"})
-        for role in (REGISTRY, *(ROLES[party] for party in MPC_NODES)):
-            assert user["user_id"].encode() not in store_file(service.data, role).read_bytes()
-        assert service.demo_users(1)[0]["user_id"] != user["user_id"]
 
 
 def test_serve_with_switches(tmp_path, capsys):

@@ -6,10 +6,9 @@ from functools import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway.diagnosis import Case, NodeStatement, Problem, ProblemKind, diagnose
 from mpcsim.service.gateway.registry import RegisteredKey
-from mpcsim.service.gateway.store_consistency import MISSING
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import statements
 
@@ -177,12 +176,3 @@ def test_a_seal_key_that_was_lost(party):
     assert problem.kind is ProblemKind.SEAL_KEY_LOST
     assert f"the {ROLES[party]} has lost the seal key" in problem.text
     assert problem.advice.startswith("recover the key")
-
-
-def test_a_store_without_any_share_is_said_to_have_been_empty():
-    older, nothing = Node(0, None, False, False), Node(None, None, False, False)
-    nodes = {OPERATOR: older.heard(OPERATOR), INSTITUTION: nothing.heard(INSTITUTION)}
-    case = Case(USER, CURVE, "alice", registered(1), nodes=nodes, empty={INSTITUTION})
-    (problem,) = diagnose(case).problems
-    assert problem.text.count(MISSING) == 1
-    assert problem.text.endswith(MISSING)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 
 import pytest
@@ -15,7 +15,8 @@ from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
-from tests.helpers.gateway import Client, Failed, refusal, shares_of, until
+from mpcsim.sim.run.realtime import clock as virtual
+from tests.helpers.gateway import Client, Failed, open_with, refusal, shares_of, until
 from tests.helpers.key_records import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"
@@ -132,9 +133,7 @@ async def test_who_waits_in_line_gets_a_silent_callers_place(clock, gateway, cli
         await asyncio.gather(*waiting)
 
 
-@pytest.mark.options(queue=2, lease_s=0.5)
-async def test_who_comes_while_a_silent_session_ends_waits_no_longer(gateway, client, ec_share):
-    """The one before in the line is lost as well."""
+async def who_comes_while_a_silent_session_ends(gateway, client, ec_share):
 
     def far(call):
         async def slow(*arguments, **options):
@@ -155,6 +154,21 @@ async def test_who_comes_while_a_silent_session_ends_waits_no_longer(gateway, cl
         await client.ask("sign", requests[2])
     await first
     await client.recover("secp256k1")  # and nobody is silent any more
+
+
+def test_who_comes_while_a_silent_session_ends_waits_no_longer():
+    """The one before in the line is lost as well."""
+
+    async def work():
+        clock = asyncio.get_running_loop().time
+        with closing(open_with(queue=2, lease_s=0.5, clock=clock)) as gateway:
+            client = Client.of(gateway)
+            await who_comes_while_a_silent_session_ends(
+                gateway, client, client.give_key("secp256k1")
+            )
+            assert nothing_open(gateway)
+
+    virtual.run(work())
 
 
 async def test_a_session_heard_of_after_it_was_called_off_is_closed(clock, gateway, client, share):
@@ -179,35 +193,6 @@ async def test_a_session_heard_of_after_it_was_called_off_is_closed(clock, gatew
     assert await refusal(recovery) == (410, GONE)
     assert nothing_open(gateway)
     assert all(len(rows) == 1 for rows in shares_of(gateway).values())
-
-
-@pytest.mark.parametrize("struck_out_by", ["time", "a suspension"])
-async def test_a_session_that_is_off_is_not_heard(struck_out_by, clock, gateway, client, ec_share):
-    """It has kept its answer back until another session had the key's turn: a client that hears of
-    both could be asked twice what only one answer may show."""
-    answered, go = asyncio.Event(), asyncio.Event()
-    original = Link.call
-
-    async def call(link, scope, *arguments, **options):
-        reply = await original(link, scope, *arguments, **options)
-        if scope.verb == "sign" and not go.is_set():
-            answered.set()
-            await go.wait()
-        return reply
-
-    for link in gateway.links.values():
-        link.call = partial(call, link)
-    signing = asyncio.create_task(client.sign(ec_share))
-    await answered.wait()
-    sessions = gateway.gateway.sessions
-    if struck_out_by == "time":
-        clock.now += 60
-        await sessions._expire()
-    else:
-        await sessions.cancel(sessions.of_key(ec_share.record.epoch.hex()))
-    go.set()
-    assert await refusal(signing) == (410, GONE)
-    assert client.requests[-1] == "sign", "it has heard nothing"
 
 
 async def test_a_client_that_says_it_gives_up_leaves_nothing_behind(gateway, client):

@@ -6,7 +6,6 @@ from itertools import product
 
 import pytest
 
-from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.link_transport import GATEWAY
 from mpcsim.sim.network.topology import Network
@@ -56,13 +55,6 @@ async def test_faults_give_clean_errors_and_then_a_working_key(kind, fault, cloc
     public_key = share and share.public_key.encode()
     working = await client.check_consistent("ed25519", public_key)
     await client.sign(working)
-
-
-def test_a_holder_must_have_a_site(gateway):
-    before = gateway.network.model
-    with pytest.raises(UsageError):
-        gateway.network.change(Network.mesh((1, 2), 5.0))
-    assert gateway.network.model is before
 
 
 async def took_ms(way):

@@ -3,14 +3,10 @@
 from dataclasses import dataclass, field
 
 import pytest
-from eth_keys.datatypes import PublicKey
 from eth_typing import ChecksumAddress
 from eth_utils.address import to_checksum_address
 
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.protocols import ecdsa
-from mpcsim.protocols.local_run import results, run
-from mpcsim.protocols.sample_keys import keys, session_id
 from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.client.client import ServiceTransport, SmartAccountClient
@@ -22,28 +18,8 @@ from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
 ETHER = 10**18
 
 
-class Owner:
-    """A wallet key in three shares; any two sign."""
-
-    def __init__(self, name):
-        self.shares = keys("secp256k1", name=f"owner {name}")
-        point = self.shares[1].record.public_key.encode()
-        self.address = PublicKey.from_compressed_bytes(point).to_checksum_address()
-        self.sessions = 0
-
-    def sign(self, message_hash):
-        """r, s, v by the client's and the operator's share, in the real protocol."""
-        self.sessions += 1
-        sid = session_id(f"{self.address}, {self.sessions}, {message_hash.hex()}")
-        parties = [
-            ecdsa.party(ecdsa.setup(self.shares[i], (1, 2), message_hash), session_id=sid)
-            for i in (1, 2)
-        ]
-        return results(run(parties))[1].encode()
-
-
 class PlainOwner:
-    """An owner with a whole key, for tests in which it does not matter who signs."""
+    """An owner with a whole key: shares sign in the gateway's tests of the flow."""
 
     def __init__(self, name):
         self._key = setup.account(SeededRng(name).bytes(32))
@@ -167,9 +143,3 @@ def new_owner():
 def owner(request, new_owner):
     """A new owner for every test."""
     return new_owner(request.node.name)
-
-
-@pytest.fixture
-def owner_in_shares(request):
-    """An owner whose signatures are those of key shares."""
-    return Owner(request.node.name)

@@ -1,4 +1,4 @@
-"""Whole operations on both chains, one signed by key shares; the EVM says what came of them."""
+"""Whole operations on both chains; the EVM says what came of them."""
 
 import re
 
@@ -16,8 +16,7 @@ def cost(receipt):
     return int(receipt["actual_gas_cost"], 16)
 
 
-def test_the_first_operation_deploys_the_account_and_the_sponsor_pays(on, owner_in_shares):
-    owner = owner_in_shares
+def test_the_first_operation_deploys_the_account_and_the_sponsor_pays(on, owner):
     account, recipient = on.account(owner), on.stranger()
     on.fund(account, 5)
     deposit = on.deposit(on.service.deployment.paymaster)
