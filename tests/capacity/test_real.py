@@ -27,6 +27,7 @@ from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import Client, Workload
+from mpcsim.capacity.real.async_kernel import AsyncKernel
 from mpcsim.capacity.real.calls import Call
 from mpcsim.capacity.real.carrier import _LoadedExchange
 from mpcsim.capacity.real.loaded import LoadedService, WrongAnswer, _verify
@@ -303,6 +304,12 @@ def test_suspensions_are_exchanged_where_one_node_opens_vaults(policy: str) -> N
     with pytest.raises(InterruptedError):
         asyncio.run(service._advance_to(1.0))
     assert bool(done) == (policy == "signer")
+
+
+def test_nothing_is_due_after_the_end() -> None:
+    kernel: Any = object.__new__(AsyncKernel)
+    kernel._timer, kernel._over = None, True
+    kernel.apply_due_events()
 
 
 def test_a_connection_is_held_while_something_is_under_way() -> None:
