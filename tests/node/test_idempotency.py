@@ -84,6 +84,17 @@ async def test_after_a_lost_answer(verb, lost_at, house):
     await check_works(house, await again(house, verb))
 
 
+async def test_a_key_that_has_been_recovered_since_by_another_call(house):
+    """Whoever repeats has no share: so it is recovered once more, and the other share goes."""
+
+    first = await again(house, "generate")
+    other = await house.recover(ED)
+    made = await again(house, "generate")
+    assert made.public_key == first.public_key
+    await check_works(house, made)
+    await wallets.refused(errors.NotFound, house.sign(other, HASH))
+
+
 async def test_without_a_name_no_gateway_makes_it_a_recovery(house):
     record = await house.generate(ED)
 

@@ -116,6 +116,18 @@ def test_a_gateway_that_stops_at_any_step_goes_on_at_its_next_start(recovery, ev
                     assert world.settled() in (epoch("new"), old and epoch(old))
 
 
+def test_a_registry_that_lags_behind_follows_even_one_node(party, world):
+    remembered = world.registered
+    world.prepare("new", "first")
+    silent = [FINE, FINE, *(FINE if p == party else "request lost" for p in MPC_NODES)]
+    assert said(world.decide("new", silent), "new") == "in force"
+    assert world.stores[party].active_share(USER, CURVE).key_id == epoch("new").hex()
+    for registered in (remembered, None):
+        world.registered = registered
+        assert world.settled() == epoch("new")
+        assert world.registered.recoveries == 1
+
+
 def test_what_is_in_force_at_a_node_is_not_brought_there_again(world):
     world.nodes[INSTITUTION].activate = lambda record: pytest.fail("it is in force there")
     assert world.settled() == epoch("first")
@@ -159,6 +171,15 @@ def test_two_from_one_predecessor_never_both_come_into_force(recovery, most, eve
             for name, answer in [("one", first), ("other", second)]:
                 if answer != "unknown":
                     assert (in_force == epoch(name)) == (answer == "in force")
+
+
+def test_each_settled_at_one_node_comes_to_nothing(world):
+    """Two recoveries from one epoch; each node has voted for another one."""
+    world.prepare("one", "first")
+    world.prepare("other", "first")
+    for party, name in [(OPERATOR, "one"), (INSTITUTION, "other")]:
+        world.handle(party, "vote", wire.Activate(bytes(32), epoch(name)))
+    assert world.settled() == epoch("first")
 
 
 def test_an_epoch_aborted_first_is_never_voted_for(empty_world):
