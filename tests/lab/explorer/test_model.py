@@ -2,18 +2,27 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from mpcsim import Network
 from mpcsim.lab.explorer import Explorer
 from mpcsim.lab.explorer.model.model import as_json, details, view
+from mpcsim.lab.explorer.model.steps import StepOrder
 from mpcsim.sim import Trace
 from mpcsim.sim.traces.jsonl import from_jsonl, to_jsonl
 from tests.helpers import traces
 from tests.lab.explorer.rules import check_sound
 
 STAR = Network.star(20.0, 5.0, 140.0, mbit_per_s=100)
+
+
+def test_the_last_round_that_a_party_has_begun():
+    order = object.__new__(StepOrder)
+    work = [SimpleNamespace(number=n, party=1, round=n + 1) for n in range(3)]
+    order.trace, order.home = SimpleNamespace(work=work), {0: 0, 1: 1, 2: None}
+    assert [order.last_round_begun(1, step) for step in (-1, 0, 1)] == [0, 1, 2]
 
 
 def test_live_sessions(session):
