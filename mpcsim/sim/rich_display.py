@@ -16,7 +16,7 @@ from mpcsim.errors import UsageError
 
 __all__ = [
     *("PERCENTS", "Table", "counted", "document", "interval_heads", "interval_text"),
-    *("milliseconds", "mimebundle", "page", "size"),
+    *("milliseconds", "mimebundle", "page", "percentage", "size"),
 ]
 
 PERCENTS: Final = (50.0, 95.0, 99.0)
@@ -190,6 +190,12 @@ def counted(number: int, noun: str) -> str:
 def milliseconds(value: float) -> str:
     """Format milliseconds with two decimals and a thousands separator."""
     return f"{value:,.2f}"
+
+
+def percentage(share: float, form: str = ".2%") -> str:
+    """Format a share as a percentage; only none at all is shown as zero: ``0.004%``."""
+    text = f"{share:{form}}"
+    return text if float(text[:-1]) or not share else f"{100 * share:.1g}%"
 
 
 def size(number: int) -> str:

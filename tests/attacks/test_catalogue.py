@@ -6,7 +6,7 @@ import pytest
 
 from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE, REMARKS, ROWS, uncovered
 from mpcsim.attacks.gallery import entries
-from mpcsim.attacks.model import Effect, Verdict, run_cell
+from mpcsim.attacks.model import Effect, Verdict, _list, run_cell
 from mpcsim.attacks.picture import OTHER, SERIOUS
 from mpcsim.attacks.service import catalogue as matrix
 from mpcsim.attacks.service import entries as matrix_entries
@@ -48,8 +48,9 @@ def test_a_row_without_an_entry_is_noticed():
     assert uncovered(without_rogue_keys) == ["D1"]
 
 
-def test_an_entry_is_shown_without_its_code():
+def test_an_entry_is_shown_without_its_code_and_parties_in_order():
     assert "function" not in repr(ATTACKS)
+    assert _list({3, 1, 2}) == "1, 2, 3"
 
 
 def test_no_code_is_without_its_entry():

@@ -1,15 +1,14 @@
 """What must be true of a key, from nothing but what the service has answered.
 
-It knows no code of the service's: signatures are verified by libsodium and libsecp256k1.
+It knows no code of the service's: signatures are verified by OpenSSL and libsecp256k1.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from coincurve import PublicKey
-from nacl.exceptions import BadSignatureError
-from nacl.signing import VerifyKey
+from cryptography.exceptions import InvalidSignature
+
+from tests.node.wallets import check_signature
 
 Share = Mapping[str, str]
 """As generate and recover return it."""
@@ -97,8 +96,10 @@ class Key:
         if retired:
             raise self._violation(f"a retired share has signed: {key_id}")
         self._same_key(self.shares[key_id]["public_key"])
-        if not verifies(self.curve, self.public_key or "", message, signature):
-            raise self._violation(f"a wrong signature, with {key_id}")
+        try:
+            check_signature(self.public_key or "", message, signature)
+        except (InvalidSignature, AssertionError, ValueError, IndexError):
+            raise self._violation(f"a wrong signature, with {key_id}") from None
 
     def _same_key(self, public_key: str) -> None:
         if self.public_key is None:
@@ -108,17 +109,3 @@ class Key:
 
     def _violation(self, what: str) -> Violation:
         return Violation(f"{self.curve} key {self.public_key} of {self.user}: {what}")
-
-
-def verifies(curve: str, public_key: str, message: bytes, signature: str) -> bool:
-    """Whether a signature in the REST interface's form is valid, by somebody else's library."""
-    key, sig = bytes.fromhex(public_key.removeprefix("0x")), bytes.fromhex(signature)
-    try:
-        if curve == "ed25519":
-            VerifyKey(key).verify(message, sig)
-            return True
-        recoverable = sig[:64] + bytes([sig[64] - 27])
-        found: Any = PublicKey.from_signature_and_message(recoverable, message, hasher=None)
-    except (BadSignatureError, ValueError, IndexError):
-        return False
-    return bool(found.format() == key)

@@ -27,7 +27,8 @@ from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import Client, Workload
-from mpcsim.capacity.real.calls import Call
+from mpcsim.capacity.real.async_kernel import AsyncKernel
+from mpcsim.capacity.real.calls import Call, Message
 from mpcsim.capacity.real.carrier import _LoadedExchange
 from mpcsim.capacity.real.loaded import LoadedService, WrongAnswer, _verify
 from mpcsim.capacity.recording import _caller, record_operation
@@ -305,6 +306,12 @@ def test_suspensions_are_exchanged_where_one_node_opens_vaults(policy: str) -> N
     assert bool(done) == (policy == "signer")
 
 
+def test_nothing_is_due_after_the_end() -> None:
+    kernel: Any = object.__new__(AsyncKernel)
+    kernel._timer, kernel._over = None, True
+    kernel.apply_due_events()
+
+
 def test_a_connection_is_held_while_something_is_under_way() -> None:
     released: list[int] = []
     carrier: Any = SimpleNamespace(release=released.append, process=lambda *_: 0)
@@ -319,11 +326,13 @@ def test_a_connection_is_held_while_something_is_under_way() -> None:
 
 
 def test_requests_between_two_ends_are_counted() -> None:
-    kind: Any = SimpleNamespace(message=lambda name: name)
+    kind: Any = SimpleNamespace(message=lambda name: name, count=1)
     call = Call(cast(Any, None), kind, 0, np.uint64(0))
     for nth in range(2):
         names = [message_name(CLIENT, None, nth, answer=answer) for answer in (False, True)]
         assert [*call.request(CLIENT, None)] == names
+    call.over = True
+    call.note_sent(Message(0, 0, 0, 0), 0.0)  # it has no record any more
 
 
 def test_a_recorded_call_is_of_its_curve() -> None:

@@ -10,20 +10,17 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import Aborted, Consequence
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols import frost
-from mpcsim.protocols.engine.channel import seal, unseal
+from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.frost.messages import Commitments
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.vault import SecretStore
 from mpcsim.service.web.transport import Reply
-from node.checks import SealedShare
 from node.errors import ApiError, BadRequest, Upstream
-from node.signing.combined_opening import SessionOpening, SessionRequest
 from tests.helpers.gateway import CURVES
 from tests.helpers.tiers import fast_few
-from tests.node.wallets import failing, losing, on, settled, stored_share
+from tests.node.wallets import failing, losing, on, settled
 
 HASH = bytes(range(32))
 ONE_CURVE = fast_few(CURVES[::-1], 1)
@@ -111,19 +108,6 @@ def test_nonces_are_hedged_with_what_there_is_before_the_share():
     assert len({nonces(), *(nonces(**other) for other in others)}) == 1 + len(others)
 
 
-async def beginning(house, record, session_id, message):
-    """The request of somebody who has the store, and a token, under an id that it has heard."""
-    key = SessionKey()
-    key.session_id = session_id
-    return SessionOpening(
-        SessionRequest(SealedShare.parse(stored_share(record)), OPERATOR, message),
-        user_id=house.caller().claims.user_id,
-        boots={j: hello.boot for j, hello in (await house.client.nodes()).items()},
-        key=key,
-        rng=SystemRng(),
-    )
-
-
 async def test_an_answer_that_does_not_say_what_it_answers(early, house, record):
     node = house.gateway.links[OPERATOR].node
     handle = node.handle
@@ -188,18 +172,3 @@ def test_an_early_message_opens_for_its_session_and_the_first_round_alone():
         if isinstance(outcome, Aborted):
             assert outcome.consequence is Consequence.RETRY
             assert not outcome.culprits, "whoever has the store has that key"
-
-
-@pytest.mark.parametrize("curve", ONE_CURVE)
-async def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(curve, house, record):
-    """With token and secret store, but not the encrypted share, a thief has the MPC node answer a
-    message of its choice; the signature still lacks the client's part."""
-
-    asked = await beginning(house, record, os.urandom(32), HASH)
-    reply = await house.client.sign(house.caller().token, asked.request)
-    # Without a pair secret, which only the shares give, the answer does not even open.
-    for message in reply.messages:
-        envelope = Envelope.decode(message)
-        assert envelope.sealed
-        for secret in SecretStore.from_text(record.secret_store).auth_keys.values():
-            assert unseal(secret, envelope) is None

@@ -210,15 +210,3 @@ def test_a_name_that_is_none(built, names):
 
 
 # --- whose key is it ----------------------------------------------------------------------------
-
-
-def test_another_users_key_looks_unknown(built):
-    mallory = built.user("mallory")
-    for path in ("/v3/wallet/sign", "/v3/wallet/publickey"):
-        theirs = answer(request_to(built, mallory, path), 404)
-        assert theirs == answer(request_to(built, mallory, path, key_id=UNKNOWN), 404)
-    key_id = built.keys["ed25519"]["key_id"]
-    theirs = answer(mallory.get(f"/v3/wallet/token?id={key_id}"), 404)
-    assert theirs == answer(mallory.get(f"/v3/wallet/token?id={UNKNOWN}"), 404)
-    for path in ("/v3/wallet/validate/password", "/v3/wallet/validate/share"):
-        assert answer(request_to(built, mallory, path)) == {"result": False}

@@ -280,16 +280,6 @@ async def test_what_may_be_sent_twice_is_when_the_connection_breaks():
     assert transport.replies == []
 
 
-async def test_who_the_mpc_nodes_are_is_asked_once():
-    hellos = json.dumps({ROLES[party]: shown(party) for party in MPC_NODES}).encode()
-    client = GatewayClient(Canned(web.Reply(200, hellos), web.Reply(200, hellos)))
-    known = await client.nodes()
-    assert await client.nodes() == known
-    assert set(known) == set(MPC_NODES)
-    await client.nodes(fresh=True)
-    assert client.requests == {"GET /mpc/v1/nodes": 2}
-
-
 async def test_a_key_id_is_quoted():
     transport = Canned(web.Reply(404, b'{"error": "no such key"}'))
     client = GatewayClient(transport)

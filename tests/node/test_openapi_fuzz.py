@@ -89,15 +89,7 @@ def test_requests_with_a_stored_share(published, behind, method, path):
     fuzz(published[path][method], POSITIVE, send)
 
 
-@pytest.mark.parametrize(("method", "path"), ASK)
-def test_questions(published, behind, method, path):
-    for name in ("alice", "nobody"):
-        token = behind.gateway.token(name)
-        operation = published[path][method]
-        fuzz(operation, POSITIVE, lambda case, token=token: check(case, token))
-
-
 def test_every_operation_is_tried(published):
-    """Those that make keys are in ``test_conformance``."""
+    """Those that make keys or only ask are in ``test_conformance``."""
     found = {(o.ok().method.upper(), o.ok().path) for o in published.get_all_operations()}
     assert found == {*MAKE, *USE, *ASK}

@@ -18,9 +18,7 @@ RUNS = 8
 STAR = Network.star(20, 5, 70)
 NETWORKS = {
     "star": STAR,
-    "slow start on every hop": Network.star(50, 50, 50),
     "cold": STAR.with_connection(cold=True),
-    "cold, one connection each": STAR.with_connection(cold=True, http="2"),
     "slow links, a slow gateway": Network.star(20, 5, 70, mbit_per_s=5, service_ms=2),
     "one connection for all": STAR.with_connection(pool=1),
     "the operator beside the gateway": Network(

@@ -124,46 +124,9 @@ def late(case):
 # ---------------------------------------------------------------------- ways to a second guess
 
 
-async def again(case, house):
-    """Nothing but the next session."""
-
-
-async def another_node(case, house):
-    """A node that has never heard of it, in a process of its own."""
-    await house.wallet.close()
-    Guard._known.clear()
-    house.wallet = House(house.gateway, now=case.clock).wallet
-
-
 async def unheard(case, house):
     """The gateway is out of reach just then."""
     house.transport.hook = on("suspend", answering(Unreachable()))
-
-
-GUESSES = 16
-"""Signatures in which the operator cheats."""
-
-
-WAYS = [again, another_node, unheard]
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("restarts", [False, pytest.param(True, marks=pytest.mark.soak)])
-async def test_the_first_guess_is_the_last(case, monkeypatch, learnt, way, restarts):
-    if restarts:
-        for _ in range(GUESSES):
-            async with case.opened() as house:
-                await way(case, house)
-                await case.sign(house)
-    else:
-        async with case.opened() as house:
-            for _ in range(GUESSES):
-                await way(case, house)
-                await case.sign(house)
-    assert learnt == ["OT_EXTENSION_CHECK"]
-    async with case.opened() as house:
-        await case.check_heals(house, monkeypatch)
 
 
 # ---------------------------------------------------------------------- what the caller is told

@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mpcsim.crypto.bip32 import parse_path, path_text
-from mpcsim.errors import UsageError
+from mpcsim.crypto.encoding import NO_CONTEXT, U8, Bytes, Optional, PerParty, Reader, Seq, Text
+from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.precis import enforce_password
 from mpcsim.service.smart_account.operation.operation import UserOperation
@@ -17,6 +18,7 @@ from mpcsim.testing.machine.api_steps import STEPS, damaged
 from mpcsim.testing.machine.rules import _is_allowed, child_paths, rules
 from mpcsim.testing.machine.shrink import shrink
 from mpcsim.testing.profile import Progress
+from mpcsim.testing.runs.fields import _spoils
 from mpcsim.testing.runs.scenarios import shares_problem
 from tests.helpers.tiers import examples
 from tests.testing.own_node import OwnNode
@@ -83,6 +85,25 @@ def test_calls_are_steps_that_can_be_written_down(calls, message, password):
     assert len(bytes.fromhex(message)) >= 1
     assert 1 <= len(enforce_password(password)) <= 256
     assert not _is_allowed("\0")
+
+
+@pytest.mark.parametrize(
+    ("codec", "value"),
+    [
+        *((Optional(U8), value) for value in (1, None)),
+        *((Seq(U8), (1, 2)), (PerParty(U8), {1: 2, 3: 4}), (Bytes(9), b"ab"), (Text(9), "ab")),
+    ],
+    ids=str,
+)
+def test_what_is_spoilt_does_not_decode(codec, value):
+    def decode(data):
+        codec.read(reader := Reader(data), NO_CONTEXT)
+        reader.finish()
+
+    for _, spoil in _spoils(codec, value, NO_CONTEXT):
+        spoilt = spoil(value)
+        with pytest.raises(InvalidEncoding):
+            decode(spoilt)
 
 
 # ---------------------------------------------------------------------- the rest of the kit

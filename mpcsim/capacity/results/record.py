@@ -31,6 +31,7 @@ from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.simulation.driver import SlowCalls
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.rich_display import percentage
 from mpcsim.sim.statistics.quantile_sketch import ERROR, QuantileSketch
 from mpcsim.sim.traces.frame import load_pandas
 
@@ -89,9 +90,9 @@ class Percentile:
         """Text of which calls the percentile is, if not of all that were asked for."""
         text = ""
         if self.gave_up > 0:
-            text += f" of those that succeeded: {self.gave_up:.1%} did not"
+            text += f" of those that succeeded: {percentage(self.gave_up, '.1%')} did not"
             if self.timed_out > 0:
-                text += f", {self.timed_out:.1%} timed out"
+                text += f", {percentage(self.timed_out, '.1%')} timed out"
         if self.asked_s:
             first, last = self.between_s
             text += f", of calls that came from {first:g} s to {last:g} s"

@@ -70,7 +70,8 @@ class Run(RunRecord):
     def slow_call(self, nth: int = 1) -> Trace:
         """Return one of the slowest calls as a trace: ``gantt``, ``critical_path``,
         ``save_perfetto``. The parties are 1 the node, 2 the operator, 3 the institution, 4 the
-        gateway, 5 the caller.
+        gateway, 5 the caller. All of a message's time on its link is given as propagation,
+        retransmissions included.
 
         Args:
             nth: 1 is the slowest of those that succeeded.

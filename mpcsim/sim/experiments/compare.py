@@ -276,10 +276,6 @@ def compare(runs: Mapping[str, Times]) -> Comparison:
     """Compare replays (``Replay``, ``Distribution``) and repeated calls (``CallTimes``) by name.
 
     >>> print(compare({"LTE": lte, "fibre": fibre}))  # doctest: +SKIP
-               n  mean ms  p50 ms  p95 ms  p99 ms  p99.9 ms  p50 vs first  p99 vs first
-    LTE    1,000   151.98  146.45  203.24  421.43    498.29             -             -
-    fibre  1,000    74.19   74.13   78.91   80.38     82.17        -72.32       -341.05
-    scope protocol; first: LTE
 
     Raises:
         UsageError: nothing to compare, something that has no times, or none of them.

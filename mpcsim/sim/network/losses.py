@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass, replace
 
 from mpcsim.errors import UsageError
+from mpcsim.sim.rich_display import percentage
 
 __all__ = ["GilbertElliott", "Loss", "TimedGilbertElliott"]
 
@@ -88,7 +89,7 @@ class GilbertElliott:
         return replace(self, to_bad=to_bad) if to_bad <= 1 else loss
 
     def __str__(self) -> str:
-        return f"{self.mean:.2%} in bursts of {1 / self.to_good:.3g}"
+        return f"{percentage(self.mean)} in bursts of {1 / self.to_good:.3g}"
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ class TimedGilbertElliott:
         return replace(self, good_ms=good_ms)
 
     def __str__(self) -> str:
-        return f"{self.mean:.2%} in bursts of {self.bad_ms:.3g} ms"
+        return f"{percentage(self.mean)} in bursts of {self.bad_ms:.3g} ms"
 
 
 Loss = float | GilbertElliott | TimedGilbertElliott
@@ -170,4 +171,4 @@ def mean_loss(loss: Loss) -> float:
 
 def describe_loss(loss: Loss) -> str:
     """Return the text of a loss for tables."""
-    return f"{loss:.2%}" if isinstance(loss, int | float) else str(loss)
+    return percentage(loss) if isinstance(loss, int | float) else str(loss)

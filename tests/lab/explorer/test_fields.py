@@ -2,6 +2,7 @@
 
 import pytest
 
+from mpcsim.crypto.encoding import NO_CONTEXT, U8, Seq
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.lab.explorer.model import fields
 from mpcsim.lab.explorer.model.fields import REPLACE, WHOLE, Field, alter, message_fields
@@ -37,6 +38,14 @@ def test_the_fields_fill_the_payload(session):
         for field in all_fields(found):
             parts = sum(inner.size for inner in field.fields)
             assert parts <= field.size
+
+
+@pytest.mark.parametrize(("count", "shown"), [(4, 4), (5, 3)])
+def test_three_elements_of_a_long_sequence_are_shown(count, shown):
+    """One more takes no more room than saying that there is one."""
+    place = fields._FieldLocation("path", "name", Seq(U8), bytes(count), 0, 2 + count)
+    found = fields._field(place, NO_CONTEXT, private=False, reveal=True)
+    assert (len(found.fields), found.omitted) == (shown, count - shown)
 
 
 def test_private_values_show_only_on_request(session):

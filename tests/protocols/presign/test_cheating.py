@@ -7,11 +7,10 @@ import pytest
 from mpcsim.errors import Aborted, Consequence, InRound, Reason
 from mpcsim.protocols import LocalRun, keys, presigned, run
 from mpcsim.protocols.engine import Done, Party
-from mpcsim.protocols.presign import PRESIGN
 from mpcsim.protocols.sample_keys import as_unused, presignatures
-from tests.helpers.adversary import Adversary, alter_kind, drawing, with_round
+from tests.helpers.adversary import Adversary, alter_kind
 from tests.helpers.sessions import judge, presigning_parties, run_with, session
-from tests.protocols.test_misbehaviour import altered, altering, another_key_share, replaced
+from tests.protocols.test_misbehaviour import altered, altering
 
 CHEATER = 2
 DIGEST, RHO = bytes(range(32)), bytes(32)
@@ -138,24 +137,6 @@ def test_a_zero_denominator():
     found = run([signer(1), cheat])[1]
     assert (found.reason, found.culprits) == (Reason.ZERO_DENOMINATOR, {CHEATER})
     assert found.where == LAST
-
-
-def test_a_nonce_that_cancels_out():
-    """Knows the other's seed: its first nonce share is minus the other's."""
-    s = session("presign-2")
-    honest = s.party(1)
-    honest.start()
-    minus = drawing(-honest.keep.nonces[0].r_i)
-    cheat = Adversary(replaced(s, with_round(PRESIGN, 1, minus)))
-    found = judge(s, run_with(s, cheat), {CHEATER})[1]
-    assert (found.reason, found.where) == (Reason.DEGENERATE_NONCE, FINISH)
-    assert not found.culprits
-
-
-def test_another_key_share():
-    s = session("presign-2")
-    found = judge(s, run_with(s, another_key_share(s)), {CHEATER})[1]
-    assert (found.reason, found.culprits) == (Reason.PUBLIC_KEY_MISMATCH, {CHEATER})
 
 
 # ---------------------------------------------------------------------- OT state

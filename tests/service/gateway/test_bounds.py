@@ -194,12 +194,6 @@ async def test_so_many_bodies_go_on_while_they_come(under_way, monkeypatch, gate
 # ---------------------------------------------------------------------- a node that lies
 
 
-BUSY = (
-    409,
-    "a signing session for this key is in progress; with the gateway's --queue, calls wait",
-)
-
-
 def lie(gateway, party, verb, change):
     """From now on, what an MPC node answers to a verb is changed."""
     node = gateway.links[party].node
@@ -215,23 +209,6 @@ def be_honest(gateway):
 
 
 # ---------------------------------------------------------------------- whose turn it is
-
-
-async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client, ec_share):
-    """The operator says that its part is over, and takes as many sessions as it can get."""
-    node = gateway.links[OPERATOR].node
-
-    def over(reply):
-        node._sessions._exclusive.clear()
-        return replace(wire.Answer.from_bytes(reply), open=0).to_bytes()
-
-    lie(gateway, OPERATOR, "sign", over)
-    party, messages = await client.begun(ec_share)
-    for _ in range(3):
-        assert await service.refusal(client.sign(ec_share)) == BUSY
-    await client.finished(ec_share, party, messages)
-    await client.sign(ec_share)  # at once
-    assert not gateway.gateway.sessions._sessions
 
 
 # ---------------------------------------------------------------------- what is no answer

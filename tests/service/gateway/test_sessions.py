@@ -195,35 +195,6 @@ async def test_a_session_heard_of_after_it_was_called_off_is_closed(clock, gatew
     assert all(len(rows) == 1 for rows in shares_of(gateway).values())
 
 
-@pytest.mark.parametrize("struck_out_by", ["time", "a suspension"])
-async def test_a_session_that_is_off_is_not_heard(struck_out_by, clock, gateway, client, ec_share):
-    """It has kept its answer back until another session had the key's turn: a client that hears of
-    both could be asked twice what only one answer may show."""
-    answered, go = asyncio.Event(), asyncio.Event()
-    original = Link.call
-
-    async def call(link, scope, *arguments, **options):
-        reply = await original(link, scope, *arguments, **options)
-        if scope.verb == "sign" and not go.is_set():
-            answered.set()
-            await go.wait()
-        return reply
-
-    for link in gateway.links.values():
-        link.call = partial(call, link)
-    signing = asyncio.create_task(client.sign(ec_share))
-    await answered.wait()
-    sessions = gateway.gateway.sessions
-    if struck_out_by == "time":
-        clock.now += 60
-        await sessions._expire()
-    else:
-        await sessions.cancel(sessions.of_key(ec_share.record.epoch.hex()))
-    go.set()
-    assert await refusal(signing) == (410, GONE)
-    assert client.requests[-1] == "sign", "it has heard nothing"
-
-
 async def test_a_client_that_says_it_gives_up_leaves_nothing_behind(gateway, client):
     client.give_key("ed25519")
     session_id, _ = await client.begin_recover("ed25519")  # both MPC nodes are prepared

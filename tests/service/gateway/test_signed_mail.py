@@ -1,7 +1,5 @@
 """A gateway that meddles with what the MPC nodes say before there are secrets to seal it with."""
 
-from contextlib import closing
-
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
@@ -9,12 +7,10 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import CLIENT, HOLDERS, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
 from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import signed_messages
 from mpcsim.service.rpc.wire import SIGNATURE_BYTES
-from node.errors import UntrustedNode
 from node.signing.client_party import SessionStuck
-from tests.helpers.gateway import hellos, shares_of
+from tests.helpers.gateway import shares_of
 from tests.node.wallets import House, settled
 
 ANOTHER = Identity.generate(SystemRng())
@@ -58,26 +54,6 @@ async def test_who_gets_forged_messages_alone_waits_and_blames_nobody(victim, ho
 
 
 # ---------------------------------------------------------------------- MPC nodes of its own
-
-
-async def test_a_gateway_that_plays_both_mpc_nodes_gets_nothing_where_they_are_known(house):
-    known = {i: hello.identity for i, hello in hellos(house.gateway).items()}
-    with closing(open_gateway()) as own:
-        asked = House(own, identities=known)
-        with pytest.raises(UntrustedNode):
-            await asked.generate("ed25519")
-
-        async def with_the_right_faces(name, go_on):
-            if name != "nodes":
-                return await go_on()
-            return await house.transport.request("GET", "/mpc/v1/nodes", token=None)
-
-        asked.transport.hook = with_the_right_faces
-        with pytest.raises(SessionStuck):
-            await asked.generate("ed25519")
-        await settled(asked)
-        assert not any(shares_of(own).values())
-        assert "activate" not in asked.transport.seen
 
 
 # ---------------------------------------------------------------------- the signature itself

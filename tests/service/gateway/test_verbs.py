@@ -147,11 +147,11 @@ async def test_another_users_session_cannot_be_told_from_none(gateway, client, e
     await client.finished(ec_share, party, messages)
 
 
-@pytest.mark.parametrize("forwarding", ["store", "stream"])
-async def test_a_token_alone_enters_no_session_that_is_open(gateway, client, ec_share, forwarding):
+@pytest.mark.parametrize(("forwarding", "signer"), [("store", 2), ("stream", 2), ("stream", 3)])
+async def test_a_token_alone_enters_no_open_session(gateway, client, ec_share, forwarding, signer):
     """Another with a token of the same user: whatever it sends, as whoever, the session goes on."""
     making, made = await client.begin_generate("ed25519")
-    party, messages = await client.begun(ec_share)
+    party, messages = await client.begun(ec_share, signer)
     exchange = wire.Exchange(party.session_id, messages).to_bytes()
     activate = wire.Activate(making, made.record.epoch).to_bytes()
     other = SessionKey()

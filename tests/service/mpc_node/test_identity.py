@@ -15,28 +15,12 @@ from mpcsim.service.mpc_node.peer import Peer
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.statements import SealKeyStatement, is_hello_authentic
-from tests.helpers.gateway import hellos, reopen
+from tests.helpers.gateway import hellos
 
 
 def hello_of(identity, party=INSTITUTION, seal_key=bytes(32)):
     signature = identity.sign(SealKeyStatement(party, seal_key, 0))
     return wire.Hello(party, identity.public, seal_key, signature, bytes(BOOT_BYTES), 0)
-
-
-def test_an_identity_stays_and_a_boot_does_not(tmp_path):
-    heard = []
-    for _ in range(2):
-        with closing(reopen(tmp_path)) as gateway:
-            heard.append(hellos(gateway))
-            for link in gateway.links.values():
-                link.node.restart()
-            heard.append(hellos(gateway))
-    for party in MPC_NODES:
-        mine = [hello[party] for hello in heard]
-        assert len({replace(hello, boot=bytes(16)) for hello in mine}) == 1
-        assert len({hello.boot for hello in mine}) == 4
-        assert all(hello.party == party and is_hello_authentic(hello) for hello in mine)
-    assert heard[0][OPERATOR].identity != heard[0][INSTITUTION].identity
 
 
 def test_the_identity_vouches_for_the_seal_key(gateway):

@@ -302,6 +302,23 @@ def test_bodies_take_no_longer_than_they_may(server, body):
     assert server.closed == {Limit.SLOW_BODY: 1}
 
 
+@pytest.mark.parametrize("path", ["/", "/read"])
+def test_trailers_without_an_end(server, path):
+    connection = server.connect().send(upload(CHUNKED, path) + b"2\r\n{}\r\n0\r\nX: ")
+    connection.send(b"x" * LIMITS.header_bytes)
+    assert connection.ended
+    assert server.closed == {Limit.LONG_HEADER: 1}
+
+
+def test_a_body_in_many_small_chunks(few):
+    """More bytes than a header may have, none of which is one."""
+    connection = few.connect().send(upload(CHUNKED))
+    for _ in range(FEW.header_bytes // 4):
+        connection.send(b"8\r\n        \r\n")
+    assert connection.send(b"0\r\n\r\n").status() == 200
+    assert not few.closed
+
+
 def test_a_body_that_is_mostly_sizes_of_chunks(few):
     """Each byte of such a body takes as long to read as kilobytes of another."""
     connection = few.connect()

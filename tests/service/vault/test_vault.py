@@ -265,18 +265,14 @@ SPOILT_TEXTS = [
     (lambda s: "", "empty"),
     (lambda s: "A", "base64"),
     (lambda s: s + "=", "base64"),
-    (lambda s: s + "==", "base64"),
     (lambda s: s + "\n", "base64"),
-    (lambda s: " " + s, "base64"),
     (lambda s: s[:8] + "\r\n" + s[8:], "base64"),
     (lambda s: s[:8] + "====" + s[8:], "base64"),
     (lambda s: s + "\u0100", "base64"),
     (lambda s: s[:8] + "+" + s[9:], "base64"),
-    (lambda s: s[:8] + "/" + s[9:], "base64"),
     (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected [12]"),
     (lambda s: text(b"\4" + raw(s)[1:]), "version 4, expected [12]"),
     (lambda s: text(raw(s)[:20]), "too short|truncated"),
-    (lambda s: s * 2000, "more than"),
     (lambda s: "A" * 10**7, "more than"),
 ]
 

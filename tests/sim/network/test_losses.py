@@ -57,7 +57,7 @@ def test_the_long_run() -> None:
     assert loss.bad_share == pytest.approx(1 / 26)
     assert loss.mean == mean_loss(loss) == pytest.approx(1 / 26 * 0.5 + 25 / 26 * 0.001)
     assert describe_loss(loss) == "2.02% in bursts of 4"
-    assert describe_loss(0.02) == "2.00%"
+    assert [describe_loss(each) for each in (0.02, 4e-5, 0)] == ["2.00%", "0.004%", "0.00%"]
 
 
 def test_by_mean_and_length() -> None:

@@ -18,7 +18,7 @@ from mpcsim.sim.network.measured.fit import Fit
 from mpcsim.sim.network.presets import INTRA_REGION_ROUND_TRIP_MS, jittered_latency
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
-from mpcsim.sim.rich_display import counted
+from mpcsim.sim.rich_display import counted, percentage
 
 __all__ = ["ROLES", "AssembledNetwork", "assemble_network", "role_sites"]
 
@@ -146,7 +146,7 @@ def assemble_network(
             assumed.append(f"{role} - gateway has {links[-1].mbit_per_s:g} Mbit/s, {one}")
         if loss := found.series.segment_loss:
             both = "sent one way, the other way as well"
-            assumed.append(f"{role} - gateway loses {loss:.2%}, {both}")
+            assumed.append(f"{role} - gateway loses {percentage(loss)}, {both}")
         if found.series.tls_round_trips is not None:
             connection = replace(connection, tls_round_trips=found.series.tls_round_trips)
     elsewhere = ", ".join(f"{role} {at[role]}" for role in ROLES if at[role] not in ROLES)
