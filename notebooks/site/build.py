@@ -9,6 +9,7 @@ followed.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -99,6 +100,7 @@ def main(output: Path, *options: str) -> int:
     # Compiled functions stay what they are in the source, with their docstrings.
     os.environ["NUMBA_DISABLE_JIT"] = "1"
     os.environ["COLUMNS"] = "84"  # of what --help prints
+    logging.disable(logging.DEBUG)  # Sphinx writes 177,000 such lines, which nobody sees
     sources = output.with_name(f"{output.name}-sources")
     lay_out(sources)
     shutil.rmtree(output, ignore_errors=True)
