@@ -57,29 +57,6 @@ def test_it_is_waived_where_it_says_and_nowhere_else() -> None:
             checks.error_is_as_specified(api.exchanged[-1][1])
 
 
-class OtherRefusals(faulty.Faulty):
-    """Refuses with a status that is specified, but not for this."""
-
-    def says(self, asked: faulty.Asked, said: faulty.Said) -> faulty.Said:
-        return faulty.Said.of(409, said.document) if said.status in (400, 404) else said
-
-
-def test_each_step_that_is_to_be_refused_expects_its_own_status() -> None:
-    with OwnNode(OtherRefusals) as target:
-        api = ApiRun(target)
-        api.generate("alice", "ed25519")
-        api.recover("alice", "ed25519")
-        for step, given in {
-            api.sign: {"share": 0},
-            api.sign_nonsense: {"what": "no message"},
-            api.sign_with_damage: {"what": "share"},
-            api.sign_with_mixture: {},
-            api.sign_under_unknown_key: {},
-        }.items():
-            with pytest.raises(checks.answer_is_as_specified.Broken):
-                step("alice", "ed25519", **given)
-
-
 def test_a_step_that_cannot_go_on_ends_there() -> None:
     with OwnNode(NoTokens) as target:
         api = ApiRun(target, known_deviations={"key_token/body_is_as_specified": OURS})

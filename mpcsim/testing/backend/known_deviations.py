@@ -3,7 +3,7 @@
 Another implementation may differ where its authors decided so. A waiver keeps that from failing the
 same test every night, and reports it, too::
 
-    check_wallet_service(target, waivers={
+    check_wallet_service(target, known_deviations={
         "health": "ours is a page for people",
         "error_is_as_specified": "our errors are RFC 9457 documents",
         "sign_nonsense/answer_is_as_specified": "we answer 422",

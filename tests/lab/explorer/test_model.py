@@ -1,21 +1,59 @@
 """The view of a run: what happens in which step, and that all of it is plain data."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from mpcsim import Network
 from mpcsim.lab.explorer import Explorer
+from mpcsim.lab.explorer.model.fields import PLUS_ONE, WITHHOLD
 from mpcsim.lab.explorer.model.model import as_json, details, view
+from mpcsim.lab.explorer.model.retime import observed_network
 from mpcsim.lab.explorer.model.steps import StepOrder
+from mpcsim.lab.explorer.model.views import Detail, View
 from mpcsim.sim import Trace
 from mpcsim.sim.traces.jsonl import from_jsonl, to_jsonl
 from tests.helpers import traces
 from tests.lab.explorer.rules import check_sound
+from tests.lab.explorer.wallets import SESSIONS, simulation
 
 STAR = Network.star(20.0, 5.0, 140.0, mbit_per_s=100)
+COPY = Path(__file__).with_name("views.txt")
+
+
+def everything() -> Iterator[str]:
+    """Some views and all that is in them, times to a nanosecond."""
+    frost = SESSIONS["frost, 2 signers"]()
+    yield from shown("frost", frost.view, frost.details)
+    slow = {"one_way_ms": 80.0, "mbit_per_s": 2.0, "loss": 0.1}
+    yield from shown("over another network", frost.set_link("client", "gateway", **slow).view)
+    signing = Explorer.live(simulation(), "sign", signers=(1, 3))
+    yield from shown("signing", signing.view, signing.details)
+    altered = signing.edit(3, 1, "Respond", "psi", PLUS_ONE)
+    yield from shown("altered", altered.view)
+    yield from shown("withheld", signing.reset().edit(3, 1, "Respond", "", WITHHOLD).view)
+    for name in ("duplicated", "crashed", "deadline"):
+        trace = traces.trace(name)
+        seen = observed_network(trace)
+        yield repr(seen.table())
+        yield from shown(name, view(trace, network=seen), details(trace, None))
+
+
+def shown(name: str, made: View, contents: dict[str, Detail] | None = None) -> Iterator[str]:
+    whole = as_json(made) | {"details": [as_json(each) for each in (contents or {}).values()]}
+    for key, value in whole.items():
+        for each in value if isinstance(value, list) else [value]:
+            plain = json.loads(json.dumps(each), parse_float=lambda text: round(float(text), 6))
+            yield f"{name}, {key}: {json.dumps(plain)}"
+
+
+def test_views_are_as_written_down():
+    """A change shows in a diff: ``python -m tests.lab.explorer.test_model``."""
+    assert list(everything()) == COPY.read_text(encoding="utf-8").splitlines()
 
 
 def test_the_last_round_that_a_party_has_begun():
@@ -67,39 +105,6 @@ def test_a_trace_from_a_file_shows_how_it_aborted():
     assert made.aborts == view(trace, network=STAR).aborts != ()
 
 
-def test_what_a_reader_is_told_at_each_step(wallet):
-    made = Explorer.live(wallet, "sign", signers=(1, 3)).view
-    first, second, third, *_, last = made.steps
-    assert first.title == "Party 1 starts"
-    assert [r.name for r in first.rounds] == ["commit"]
-    assert first.rounds[0].steps == ("step 5: sample r_i, phi_i; commit to R_i",)
-    assert first.standing == "waits in round 2 (offer) for Commit from party 3"
-    assert second.title == "Party 3 starts"
-    assert third.title == "Party 1 receives Commit from party 3"
-    assert last.standing == "done"
-    assert [s.ended for s in made.steps].count("done") == 2
-    names = ["commit", "offer", "respond", "share", "assemble"]
-    assert [(r.number, r.name) for r in made.rounds] == list(enumerate(names, 1))
-    assert [p.role for p in made.parties] == ["client", "institution"]
-    assert sum(m.critical for m in made.messages) == 4
-
-
-def test_details_of_a_message(wallet):
-    found = Explorer.live(wallet, "sign", signers=(1, 3)).details
-    respond = found["3>1 Respond"]
-    assert respond.sealed
-    assert not respond.broadcast
-    assert respond.payload_bytes == sum(f.size for f in respond.fields)
-    assert respond.doc.startswith("Round 3, direct")
-    commit = found["3>1 Commit"]
-    assert commit.broadcast
-    assert all(f.value for f in commit.fields)
-    bare = Explorer(wallet.sign(signers=(1, 3))).details["3>1 Respond"]
-    assert bare.sealed is None
-    assert [f.name for f in bare.fields] == [f.name for f in respond.fields]
-    assert bare.operations == ()
-
-
 def test_an_unknown_protocol_still_has_its_steps():
     trace = traces.trace("two-party signature")
     renamed = replace(
@@ -111,3 +116,7 @@ def test_an_unknown_protocol_still_has_its_steps():
     check_sound(made)
     assert not any(step.gained for step in made.steps)
     assert details(renamed, None)["1>3 Commit"].fields == ()
+
+
+if __name__ == "__main__":
+    COPY.write_text("\n".join(everything()) + "\n", encoding="utf-8")

@@ -1,0 +1,158 @@
+"""Every step of the kit beside a reviewed copy: its sentence, what it sends and what it refuses."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from mpcsim.testing import ApiRun, BrokenInvariant
+from mpcsim.testing.api_sequence import Call
+from mpcsim.testing.backend.service import Answer, Request
+from mpcsim.testing.machine.api_steps import BAD_PATHS, FAULTS, NONSENSE, OPERATIONS, PROTECTED
+from mpcsim.testing.model import IssuedShare, Key, User
+
+COPY = Path(__file__).with_name("steps.txt")
+JSON = {"content-type": "application/json"}
+DOCUMENT = {
+    "user_id": "the same", "username": "x", "created_at": 0, "signature": "00", "xpub": "x",
+    "presignatures": ["p"], "keys": [{"curve": "ed25519", "key_id": "k"}], "public_key": "0xff",
+    "wallets": [{"key": {"curve": "ed25519", "public_key": "0xff"}, "address": {}}],
+    "token": "a.b.c", "token_type": "Bearer", "expires_in": 1, "key_id": "a-ed25519-1",
+}  # fmt: skip
+ANSWERS = {
+    **{
+        name: Answer(200, json.dumps(said), JSON)
+        for name, said in {
+            "{}": {},
+            "document": DOCUMENT,
+            "result": {"result": True},
+            "[]": [],
+        }.items()
+    },
+    **{f"{status}": Answer(status, '{"error": "x"}', JSON) for status in (400, 404, 409, 504)},
+    "755": Answer(401, '{"error": "Authentication failed: {\\"code\\": 755}"}', JSON),
+    "upstream": Answer(500, '{"error": "Upstream returned 409"}', JSON),
+}
+AT = {"user": "alice", "curve": "ed25519"}
+EC = {"user": "alice", "curve": "secp256k1"}
+CALLS = [
+    *(Call(name, {"user": "alice"}) for name in ("keys", "wallet", "information")),
+    *(Call(name) for name in ("health", "all_list_keys", "all_sign_at_once", "lose_nothing")),
+    *(Call(name, {"part": "operator"}) for name in ("stop", "start", "restart")),
+    *(Call(name, at) for name in ("generate", "recover") for at in (AT, AT | {"user": "carol"})),
+    *(
+        Call(name, at | {"share": share})
+        for name in ("sign", "key_token", "public_key", "validate_password", "validate_share")
+        for at, share in ((AT, 0), (AT, -1), (EC, 5))
+    ),
+    *(Call(name, AT | {"guess": "wrong"}) for name in ("public_key", "validate_password")),
+    *(Call("validate_share", AT | {"damage": d, "where": w}) for d, w in
+      (("share", "middle"), ("share", "end"), ("store", "middle"))),
+    *(Call("sign_nonsense", at | {"what": what}) for at in (AT, EC) for what in NONSENSE),
+    *(Call("sign_with_damage", AT | {"what": d, "where": "start"}) for d in ("share", "store")),
+    *(Call("sign_with_mixture", AT | {"key_id": k, "share": -1 - k}) for k in (-1, 0, 1)),
+    *(Call(name, at | {"path": "m/1", "share": share}) for name in ("child_key", "sign_with_child")
+      for at, share in ((AT, -1), (AT, 0), (EC, -1))),
+    *(Call("sign_with_bad_path", EC | {"path": path}) for path in BAD_PATHS),
+    *(Call("presign", at | {"count": 2, "share": s}) for at, s in ((AT, -1), (AT, 0), (EC, -1))),
+    *(Call("sign_presigned", at) for at in (AT, EC, EC | {"restored": True}, AT | {"share": 0})),
+    *(Call(name, at) for at in (AT, EC, AT | {"user": "carol"}) for name in (
+        "sign_under_unknown_key", "sign_twice_at_once", "sign_while_recovering",
+        "generate_twice_at_once", "recover_twice_at_once")),
+    *(Call("access_other_users_key", AT | {"owner": o, "operation": what})
+      for o in ("alice", "bob") for what in OPERATIONS),
+    Call("access_other_users_key_under_own_id", AT | {"owner": "bob"}),
+    *(Call("unauthenticated", AT | {"fault": fault, "endpoint": " ".join(at)})
+      for fault in FAULTS for at in ((), *PROTECTED[::3])),
+    Call("lose", {"nth": 3}),
+]  # fmt: skip
+
+
+class Canned:
+    """A target with all abilities that answers everything the same."""
+
+    stoppable = restartable = signers = ("operator", "institution")
+    deepest = most_presignatures = 2
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    def ask(self, requests: list[Request]) -> list[Answer]:
+        for each in requests:
+            body = "" if each.body is None else json.dumps(each.body)
+            self.asked.append(f"{each.method} {each.path} {body} by {each.token}")
+        return [self.answer] * len(requests)
+
+    def token(self, login: str) -> str:
+        return login.partition("-")[0]
+
+    def expired_token(self, login: str) -> str:
+        return f"expired of {self.token(login)}"
+
+    def logs(self) -> str:
+        return ""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("stop", "start", "restart", "lose", "lose_nothing"):
+            raise AttributeError(name)
+        return lambda *given: self.asked.append(f"{name} {given}")
+
+
+def prepared(answer: Answer) -> tuple[Canned, ApiRun]:
+    """Alice has a key on each curve, one of them recovered; bob has one; nobody has asked yet."""
+    target = Canned(answer)
+    api = ApiRun(target)
+    for name, curves in {"alice": {"ed25519": 2, "secp256k1": 1}, "bob": {"ed25519": 1}}.items():
+        user = api.model.users[name] = User(name, f"{name}-1", name)
+        for curve, count in curves.items():
+            key = user.keys[curve] = Key(curve, f"0x{name}", [], presignatures=["p", "q"])
+            key.backup = [str(i) for i in range(65)]
+            for i in range(count):
+                text = f"{name[0]}-{curve}-{i}"
+                key.replace(IssuedShare(text, f"s-{i}", f"v-{i}", f"0x{name}", curve, "password"))
+    return target, api
+
+
+def told(call: Call, answer: Answer, outages: Iterable[str] = ()) -> tuple[list[str], str]:
+    """What the step says and sends, and what it finds and leaves behind."""
+    target, api = prepared(answer)
+    api._outages = dict.fromkeys(outages)
+    found = "-"
+    try:
+        call.perform(api)
+    except BrokenInvariant as broken:
+        found = f"{broken.name}: {broken.problem.replace(str(answer), '...')}"
+    except (LookupError, TypeError, ValueError) as error:
+        found = type(error).__name__
+    shares = [f"{len(k.shares)}+{len(k.presignatures)}{k.xpub}" for _, k in api.model.every_key()]
+    left = [*(shares if shares != ["2+2", "1+2", "1+2"] else ()), *api._in_doubt, *api._outages]
+    left += ["unsettled"] * api._unsettled + [f"races: {api.races}"] * bool(api.races)
+    secrets = sorted(set(api._secrets._whole.values()))
+    said = [f"{step.sentence} {[*map(str, step.parts)]}" for step in api.sequence.steps]
+    return [*said, *target.asked], " ".join(map(str, [found, *left, *secrets]))
+
+
+def everything() -> str:
+    lines = []
+    cases = {name: (answer, ()) for name, answer in ANSWERS.items()}
+    cases |= {"outage": (ANSWERS["504"], ("operator", "messages"))}
+    for call in CALLS:
+        said: dict[str, None] = {}
+        found: dict[str, list[str]] = {}
+        for name, case in cases.items():
+            begun, ended = told(call, *case)
+            said |= dict.fromkeys(begun)
+            found.setdefault(ended, []).append(name)
+        lines += ["", f"# {call}", *said]
+        lines += [f"{', '.join(names)}: {ended}" for ended, names in found.items()]
+    return "\n".join(lines) + "\n"
+
+
+def test_steps_are_as_written_down():
+    """A change shows in a diff: ``python -m tests.testing.test_steps``."""
+    assert everything() == COPY.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    COPY.write_text(everything(), encoding="utf-8")
