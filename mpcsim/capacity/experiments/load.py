@@ -17,7 +17,7 @@ from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.model.workload import Workload
 from mpcsim.capacity.running import demand_of
 from mpcsim.sim.experiments.sweep import sweep
-from mpcsim.sim.rich_display import Table, beside, document, interval_text, page
+from mpcsim.sim.rich_display import Table, beside, document, interval_text, page, percentage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +82,7 @@ class LoadCurve:
                 f"{row.per_s:.4g}",
                 *(f"{ms:,.1f}" for ms in (row.p50_ms, row.p95_ms, row.p99_ms)),
                 interval_text(row.p99_low_ms or -math.inf, row.p99_high_ms, ",.1f"),
-                f"{row.refused + row.timed_out + row.broken:.1%}",
+                percentage(row.refused + row.timed_out + row.broken, ".1%"),
                 row.busiest,
                 f"{row.utilisation:.0%}",
             ]

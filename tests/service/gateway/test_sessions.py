@@ -12,6 +12,7 @@ from mpcsim.ids import CLIENT, MPC_NODES, ROLES
 from mpcsim.protocols import reshare
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.gateway.links.links import Link
+from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
@@ -314,6 +315,25 @@ async def test_an_activation_outlives_its_caller(monkeypatch, verb, nth, kind, g
     assert nothing_open(gateway)
     for rows in shares_of(gateway).values():
         assert [state for _, _, _, state, _ in rows] == ["active"]
+
+
+async def test_nobody_decides_while_the_registry_is_written(monkeypatch, gateway, client):
+    """The caller is gone; whoever comes next waits for the decision, and finds it."""
+    original, entered, leave = Registry.put, threading.Event(), threading.Event()
+
+    def slow(registry, *arguments):
+        entered.set()
+        assert leave.wait(10)
+        return original(registry, *arguments)
+
+    session_id, share = await client.begin_generate("ed25519")
+    monkeypatch.setattr(Registry, "put", slow)
+    activating = asyncio.create_task(client.activate(session_id, share))
+    await asyncio.to_thread(entered.wait, 10)
+    activating.cancel()
+    assert gateway.gateway.activation.decision_lock(client.token_user, "ed25519").locked()
+    leave.set()
+    assert await refusal(client.generate("ed25519")) == (409, EXISTS)
 
 
 async def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch, gateway, client, share):
