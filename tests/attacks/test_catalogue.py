@@ -11,6 +11,7 @@ from mpcsim.attacks.picture import OTHER, SERIOUS
 from mpcsim.attacks.service import catalogue as matrix
 from mpcsim.attacks.service import entries as matrix_entries
 from mpcsim.errors import Reason
+from tests.attacks.findings import FOUND, in_words
 from tests.helpers.repo import ROOT
 
 MODES = {True: "on", False: "off"}
@@ -21,8 +22,8 @@ MODES = {True: "on", False: "off"}
 def test_cell(attack, check_on):
     cell = run_cell(attack, check_on)
     assert cell.observed == cell.expected, f"{cell.observed} ({cell.observed.shown})"
-    if not check_on:
-        assert cell.observed.shown, "a successful attack says what was shown"
+    name, found = in_words(cell)
+    assert found == FOUND[name]
 
 
 def test_check_on_never_succeeds_and_check_off_always_does():

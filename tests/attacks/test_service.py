@@ -15,6 +15,7 @@ from mpcsim.attacks.service.catalogue import CELLS, ENTRIES, FAMILIES, NAMED, un
 from mpcsim.attacks.service.findings import Finding, Refusal, Verdict
 from mpcsim.attacks.service.model import Cell, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
+from tests.attacks.findings import FOUND, in_words
 from tests.helpers.repo import ROOT
 
 REFUSED = [entry for entry in ENTRIES if entry.research is not None]
@@ -28,6 +29,8 @@ def named(entry):
 def test_the_service_as_it_is(entry):
     cell = run_cell(entry)
     assert cell.as_expected, cell
+    name, found = in_words(cell)
+    assert found == FOUND[name]
 
 
 @pytest.mark.few(24)  # CI runs all of them as a step of its own
@@ -36,6 +39,8 @@ def test_without_the_check_the_attack_succeeds(entry):
     build = entry.research()
     cell = run_cell(entry, build)
     assert cell.as_expected, cell
+    name, found = in_words(cell)
+    assert found == FOUND[name]
     assert repr(build).startswith("RESEARCH: ")
     assert cell.build is not PRODUCT
 

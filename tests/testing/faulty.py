@@ -269,13 +269,6 @@ class TakesExpiredTokens(Faulty):
         return said
 
 
-class EveryPasswordIsRight(Faulty):
-    def says(self, asked: Asked, said: Said) -> Said:
-        if asked.operation == "validate/password" and said.status == 200:
-            return Said.of(200, {"result": True})
-        return said
-
-
 class PlainHealth(Faulty):
     """Says that it is well, in other words; everything else is right."""
 

@@ -1,16 +1,39 @@
 """Every step of the kit beside a reviewed copy: its sentence, what it sends and what it refuses."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
+from mpcsim.crypto.encoding import (
+    Bytes,
+    Codec,
+    Fixed,
+    Optional,
+    PerParty,
+    PointCodec,
+    ScalarCodec,
+    Seq,
+    Text,
+    Unsigned,
+    WireContext,
+)  # fmt: skip
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, partition
 from mpcsim.testing import ApiRun, BrokenInvariant
 from mpcsim.testing.api_sequence import Call
 from mpcsim.testing.backend.service import Answer, Request
 from mpcsim.testing.machine.api_steps import BAD_PATHS, FAULTS, NONSENSE, OPERATIONS, PROTECTED
+from mpcsim.testing.machine.rules import CONCURRENT, arguments, outages, rules
+from mpcsim.testing.machine.shrink import _candidates
 from mpcsim.testing.model import IssuedShare, Key, User
+from mpcsim.testing.runs.fields import _changes, _spoils
+from mpcsim.testing.runs.protocol_run import _code, fault_sentence
 
+SCALAR, POINT = ScalarCodec(), PointCodec()
 COPY = Path(__file__).with_name("steps.txt")
 JSON = {"content-type": "application/json"}
 DOCUMENT = {
@@ -63,9 +86,31 @@ CALLS = [
       for o in ("alice", "bob") for what in OPERATIONS),
     Call("access_other_users_key_under_own_id", AT | {"owner": "bob"}),
     *(Call("unauthenticated", AT | {"fault": fault, "endpoint": " ".join(at)})
-      for fault in FAULTS for at in ((), *PROTECTED[::3])),
+      for fault in FAULTS for at in ((), *PROTECTED[::3], ("GET", "no"))),
     Call("lose", {"nth": 3}),
 ]  # fmt: skip
+
+
+DRAWN = {
+    **EC, "message": "00", "share": 0, "signer": "operator", "count": 2, "restored": True,
+    "path": "m", "guess": "x",
+}  # fmt: skip
+
+
+@dataclass
+class Noted:
+    """A run that only notes its steps."""
+
+    has: bool = False
+    steps: list[str] = field(default_factory=list)
+
+    def has_key(self, *at: str) -> bool:
+        return self.has
+
+    has_old_share = has_key
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *at, **given: self.steps.append(f"{name}{at}{given or ''}")
 
 
 class Canned:
@@ -133,6 +178,33 @@ def told(call: Call, answer: Answer, outages: Iterable[str] = ()) -> tuple[list[
     return [*said, *target.asked], " ".join(map(str, [found, *left, *secrets]))
 
 
+def changed_fields() -> Iterator[str]:
+    """What becomes of a value of each codec."""
+    for group in (ED25519, SECP256K1):
+        context, five = WireContext(group), group.scalar(5)
+        values: list[tuple[Codec, Any]] = [
+            *((Optional(Unsigned(2)), value) for value in (1, None)),
+            *((Fixed(2), b"ab"), (Bytes(9), b"ab"), (Text(9), "ab"), (Seq(Fixed(1)), (b"a", b"b"))),
+            *((PerParty(Text(9)), {1: "a", 3: "b"}), (Seq(Optional(SCALAR)), ())),
+            *((PerParty(Optional(POINT)), {}), (SCALAR, five), (POINT, group.base(five))),
+        ]
+        for codec, value in values:
+            for name, change in _changes(codec, value, context):
+                yield f"{codec} {name}: {codec.write(change(value), context).hex()}"
+            for name, spoil in _spoils(codec, value, context):
+                yield f"{codec} spoilt {name}: {spoil(value).hex()}"
+
+
+def sentences() -> Iterator[str]:
+    """What a report calls each fault, and the code that makes it."""
+    for fault in (
+        *(drop(), drop("Offer", sender=1, receiver=2, nth=3), replace(delay(5.0), probability=0.5)),
+        *(duplicate("Offer", after_ms=2.0), Crash(1, 2), Crash(2, 1, 10.0)),
+        partition((2, 1), (4, 3), 7.0),
+    ):
+        yield f"{fault_sentence(fault)}: {_code((fault,))}"
+
+
 def everything() -> str:
     lines = []
     cases = {name: (answer, ()) for name, answer in ANSWERS.items()}
@@ -146,7 +218,24 @@ def everything() -> str:
             found.setdefault(ended, []).append(name)
         lines += ["", f"# {call}", *said]
         lines += [f"{', '.join(names)}: {ended}" for ended, names in found.items()]
-    return "\n".join(lines) + "\n"
+    target: Any = Canned(ANSWERS["{}"])
+    lines += ["", " ".join(rules(cast(Any, SimpleNamespace(signers=()))))]
+    lines += ["", *(f"{name} {drawn}" for name, drawn in arguments(target).items()), ""]
+    for name, rule in rules(target).items():
+        at = {n: each for n, each in DRAWN.items() if n in rule.draw}
+        for what in sorted(CONCURRENT) if name == "at_once" else outages(target)[:1]:
+            for run in (Noted(), Noted(has=True)):
+                if not hasattr(rule.act, "__wrapped__"):
+                    rule.act(run, **(at | {"what": what} if "what" in rule.draw else at))
+                    lines += [f"{name}, {what if 'what' in rule.draw else ''}: {run.steps}"]
+    calls = [CALLS[i] for i in (1, 17, 25, 40, -2)]
+    parts = [[], [], [CALLS[0], CALLS[3]], [], []]
+    lines += [
+        "",
+        f"{outages(target)}",
+        *("; ".join(map(str, each)) for each in _candidates(calls, parts)),
+    ]
+    return "\n".join([*lines, *changed_fields(), *sentences()]) + "\n"
 
 
 def test_steps_are_as_written_down():

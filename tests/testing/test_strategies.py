@@ -1,27 +1,21 @@
 """What is drawn is what the docstrings say, and shrinks to the ordinary case."""
 
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mpcsim.crypto.bip32 import parse_path, path_text
-from mpcsim.crypto.encoding import NO_CONTEXT, U8, Bytes, Optional, PerParty, Reader, Seq, Text
-from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.errors import UsageError
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.precis import enforce_password
 from mpcsim.service.smart_account.operation.operation import UserOperation
-from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile
+from mpcsim.testing import PROFILES, ApiRun, Profile
 from mpcsim.testing import strategies as wallets
-from mpcsim.testing.machine.api_steps import STEPS, damaged
-from mpcsim.testing.machine.rules import _is_allowed, child_paths, rules
-from mpcsim.testing.machine.shrink import shrink
+from mpcsim.testing.machine.api_steps import STEPS
+from mpcsim.testing.machine.rules import _is_allowed, child_paths
 from mpcsim.testing.profile import Progress
-from mpcsim.testing.runs.fields import _spoils
 from mpcsim.testing.runs.scenarios import shares_problem
 from tests.helpers.tiers import examples
-from tests.testing.own_node import OwnNode
 
 few = examples(15, suppress_health_check=list(HealthCheck))
 
@@ -87,70 +81,7 @@ def test_calls_are_steps_that_can_be_written_down(calls, message, password):
     assert not _is_allowed("\0")
 
 
-@pytest.mark.parametrize(
-    ("codec", "value"),
-    [
-        *((Optional(U8), value) for value in (1, None)),
-        *((Seq(U8), (1, 2)), (PerParty(U8), {1: 2, 3: 4}), (Bytes(9), b"ab"), (Text(9), "ab")),
-    ],
-    ids=str,
-)
-def test_what_is_spoilt_does_not_decode(codec, value):
-    def decode(data):
-        codec.read(reader := Reader(data), NO_CONTEXT)
-        reader.finish()
-
-    for _, spoil in _spoils(codec, value, NO_CONTEXT):
-        spoilt = spoil(value)
-        with pytest.raises(InvalidEncoding):
-            decode(spoilt)
-
-
 # ---------------------------------------------------------------------- the rest of the kit
-
-
-def test_what_is_drawn_is_what_the_target_can():
-    """The service of this repository can all; one of which nothing is known, only what all can."""
-    needs = {"presign", "use_child", "outages"}
-    with OwnNode() as target:
-        everything, outages = rules(target), rules(target)["outages"].draw["what"]
-    assert needs <= set(everything)
-    assert everything.keys() - needs == rules(SimpleNamespace(signers=())).keys()
-    assert {call.method for call in outages.elements} == {
-        *("restart", "stop", "start", "lose", "lose_nothing")
-    }
-    with pytest.raises(UsageError, match="no protected endpoint: 'GET nothing'"):
-        ApiRun(SimpleNamespace()).unauthenticated("alice", "ed25519", "no token", "GET nothing")
-
-
-def test_damage_keeps_the_form():
-    text = "ABCdef_-"
-    for where in ("start", "middle", "end"):
-        other = damaged(text, where)
-        assert len(other) == len(text)
-        assert sum(a != b for a, b in zip(text, other, strict=True)) == 1
-
-
-def test_shrinking_leaves_out_and_makes_plain():
-    class Walked(BrokenInvariant):
-        pass
-
-    generate = Call("generate", {"user": "bob", "curve": "secp256k1", "password": "odd"})
-    look = Call("keys", {"user": "alice"})
-    sign = Call("sign", {"user": "bob", "curve": "secp256k1", "message": "00", "share": 1})
-    tried = []
-
-    def attempt(calls):
-        tried.append(calls)
-        methods = [call.method for call in calls]
-        return Walked(calls) if "generate" in methods and methods[-1] == "sign" else None
-
-    found = shrink([look, generate, look, look, sign], Walked([]), attempt)
-    first, last = found.args[0]
-    assert first.arguments["user"] == last.arguments["user"] == "alice"
-    assert first.arguments["curve"] == last.arguments["curve"] == "ed25519"
-    assert last.arguments["share"] == -1
-    assert len(tried) < 60
 
 
 def test_profiles_and_budgets():
