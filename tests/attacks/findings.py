@@ -21,15 +21,11 @@ def in_words(cell: Cell | service.Cell) -> tuple[str, list[str]]:
     return name, [found.shown for found in cell.findings]
 
 
-def write_down() -> None:
+FOUND: dict[str, list[str]] = json.loads(COPY.read_text("utf-8"))
+
+if __name__ == "__main__":
     cells: list[Cell | service.Cell] = [run_cell(a, on) for a in ATTACKS for on in (True, False)]
     cells += [service.run_cell(entry) for entry in ENTRIES]
     cells += [service.run_cell(entry, entry.research()) for entry in ENTRIES if entry.research]
-    found = dict(map(in_words, cells))
-    COPY.write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-FOUND: dict[str, list[str]] = json.loads(COPY.read_text("utf-8")) if COPY.exists() else {}
-
-if __name__ == "__main__":
-    write_down()
+    text = json.dumps(dict(map(in_words, cells)), indent=0, ensure_ascii=False)
+    COPY.write_text(text + "\n", encoding="utf-8")

@@ -146,17 +146,6 @@ class OldShareSigns(Remembering):
         return asked
 
 
-class SwapsUsers(Remembering):
-    """Looks up the user by the key, not by the token."""
-
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
-        owner = self.tokens.get(asked.document.get("key_id", ""))
-        if owner and said.status == 404:
-            said = await self.right(replace(asked, token=owner))
-        return said
-
-
 class HighS(Faulty):
     """Half of all libraries, twenty years ago."""
 
@@ -208,15 +197,6 @@ class SwapsChainCodes(Faulty):
         return said
 
 
-class TellsPasswords(Faulty):
-    """A helpful error message."""
-
-    def says(self, asked: Asked, said: Said) -> Said:
-        if asked.operation == "publickey" and said.status == 400:
-            return Said.of(400, {"error": f"Invalid password {asked.document['password']}"})
-        return said
-
-
 class LogsShares(Faulty):
     """A log line left over from debugging."""
 
@@ -257,15 +237,6 @@ class RecoversAnotherKey(Faulty):
         if asked.operation == "recover" and said.status == 200:
             other = OTHER_KEY[said.document["curve"]]
             return Said.of(200, said.document | {"public_key": other})
-        return said
-
-
-class TakesExpiredTokens(Faulty):
-    """Checks a token once, and never again."""
-
-    def says(self, asked: Asked, said: Said) -> Said:
-        if said.status == 401 and b"JWT_EXPIRED" in said.body and asked.operation == "key":
-            return Said.of(200, {"user_id": "somebody", "keys": []})
         return said
 
 

@@ -73,14 +73,6 @@ def test_a_life_with_outages_and_several_requests_at_once():
     }
 
 
-def test_without_any_outage_a_504_is_none_that_was_expected():
-    with OwnNode(Service) as target:
-        Service.made.late = True
-        with pytest.raises(BrokenInvariant) as caught:
-            ApiRun(target).generate("alice", "ed25519")
-        assert caught.value.name == "answer_is_as_specified"
-
-
 def test_a_key_that_is_gone_after_a_504_is_a_finding():
     class Forgets(Service):
         def says(self, asked, said):

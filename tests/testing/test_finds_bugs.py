@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from mpcsim.testing import ApiRun, BrokenInvariant, Profile, check_wallet_service
+from mpcsim.testing import BrokenInvariant, Profile, check_wallet_service
 from mpcsim.testing.backend import service_checks as checks
-from tests.helpers import secrecy
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
 
@@ -18,21 +17,15 @@ HUNT_ON_SECP256K1 = Profile("hunt", examples=50, steps=8, both_curves=1.0)
 
 PLANTED: dict[str, tuple[Any, Any, int]] = {
     "a retired share signs": (faulty.OldShareSigns, checks.retired_share_never_signs, 3),
-    "another user's share signs": (faulty.SwapsUsers, checks.nobody_reaches_anothers_key, 2),
     "the wrong message is signed": (faulty.SignsSomethingElse, checks.signature_is_right, 2),
-    "an error tells the password": (faulty.TellsPasswords, checks.no_secret_in_errors, 2),
-    "a log tells the share": (faulty.LogsShares, checks.no_secret_in_logs, 2),
     "no lock": (faulty.ForgetsLock, checks.concurrent_requests_do_no_harm, 2),
     "another key after recovery": (faulty.RecoversAnotherKey, checks.public_key_never_changes, 2),
-    "an expired token": (faulty.TakesExpiredTokens, checks.unauthenticated_is_refused, 1),
     "errors of another form": (faulty.ErrorsOfTheFramework, checks.error_is_as_specified, 2),
     "a failed recovery": (
         *(faulty.FailedRecoveryForgetsKey, checks.failed_request_changes_nothing, 4),
     ),
 }
 """By what is wrong: the service, the invariant that breaks, and the most steps it takes."""
-
-PLANTED_LEAK = "an encrypted share in a record that begins 'validating "
 
 SEEDS = {"a failed recovery": 3, "the wrong message is signed": 1}
 """Any seed finds it, most after a while: a part must fail during a recovery."""
@@ -64,11 +57,6 @@ def test_planted_mistakes(mistake):
     again = taken_again(failure.snippet, service)
     assert type(again) is broken.Broken
     assert again.failure.steps == failure.steps
-    if service is faulty.LogsShares:
-        # The suite's own watch over the logs has seen it, too, and nothing beside it.
-        leaks = secrecy.LEDGER.leaks()
-        assert leaks
-        assert all(leak.startswith(PLANTED_LEAK) for leak in leaks), leaks
 
 
 @pytest.mark.parametrize(
@@ -86,11 +74,3 @@ def test_mistakes_that_only_ecdsa_has(service, broken):
     assert len(found.failure.steps) <= 3, str(found)
     again = taken_again(found.failure.snippet, service)
     assert type(again) is broken.Broken
-
-
-def test_nothing_is_found_behind_a_wrapper_that_does_nothing():
-    with OwnNode(faulty.Faulty) as target:
-        assert check_wallet_service(target, HUNT.with_budget(3), seed=0) >= 3
-        api = ApiRun(target)
-        api.generate("alice", "ed25519")
-        api.sign("alice", "ed25519")

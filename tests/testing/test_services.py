@@ -101,17 +101,6 @@ def test_nobody_at_the_address():
     assert "target = HttpTarget('http://127.0.0.1:1', token=...)" in str(caught.value)
 
 
-def test_steps_that_the_target_cannot_do_are_left_out():
-    with LocalService(cost=CHEAP) as local:
-        api = ApiRun(HttpTarget(local.http, local.gateway.token))
-        api.stop("gateway")
-        api.restart("operator")
-        api.lose(1)
-        api.unauthenticated("alice", "ed25519", "expired")
-        api.sign("alice", "ed25519")  # there is no key
-        assert api.sequence.steps == []
-
-
 def test_clients_that_are_given_are_used():
     transport = httpx.MockTransport(lambda request: httpx.Response(418, text=request.url.path))
     for kind, client in (
@@ -126,22 +115,6 @@ def test_clients_that_are_given_are_used():
 
 
 # ---------------------------------------------------------------------- the checks
-
-
-@pytest.mark.parametrize(
-    ("status", "text", "kind"),
-    [
-        (404, '{"detail": "Not Found"}', "application/json"),
-        (404, '{"error": "x", "code": 7}', "application/json"),
-        (404, '{"error": 7}', "application/json"),
-        (404, '{"error": "x"}', "text/plain"),
-        (404, "", "application/json"),
-        (418, '{"error": "x"}', "application/json"),
-    ],
-)
-def test_errors_of_other_forms_are_refused(status, text, kind):
-    with pytest.raises(checks.error_is_as_specified.Broken):
-        checks.error_is_as_specified(Answer(status, text, {"content-type": kind}))
 
 
 def test_secrets_are_masked():

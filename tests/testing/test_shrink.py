@@ -72,17 +72,11 @@ def test_skipped_steps_are_left_out():
 
 
 GENERATE, SIGN = Call("generate", ED), Call("sign", ED | {"share": 0})
-EXPIRED = ED | {"fault": "expired"}
 COMPOSITE = {
     "taken apart": (
         faulty.OldShareSigns,
         [GENERATE, Call("recover_twice_at_once", ED), SIGN],
         [GENERATE, Call("recover", ED | {"password": "correct horse battery staple"}), SIGN],
-    ),
-    "one endpoint of many": (
-        faulty.TakesExpiredTokens,
-        [Call("unauthenticated", EXPIRED)],
-        [Call("unauthenticated", EXPIRED | {"endpoint": "GET key"})],
     ),
     "needed": (
         faulty.ForgetsLock,

@@ -7,19 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from mpcsim.crypto.encoding import (
-    Bytes,
-    Codec,
-    Fixed,
-    Optional,
-    PerParty,
-    PointCodec,
-    ScalarCodec,
-    Seq,
-    Text,
-    Unsigned,
-    WireContext,
-)  # fmt: skip
+from mpcsim.crypto import encoding as wire
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, partition
@@ -33,7 +21,7 @@ from mpcsim.testing.model import IssuedShare, Key, User
 from mpcsim.testing.runs.fields import _changes, _spoils
 from mpcsim.testing.runs.protocol_run import _code, fault_sentence
 
-SCALAR, POINT = ScalarCodec(), PointCodec()
+SCALAR, POINT = wire.ScalarCodec(), wire.PointCodec()
 COPY = Path(__file__).with_name("steps.txt")
 JSON = {"content-type": "application/json"}
 DOCUMENT = {
@@ -42,17 +30,17 @@ DOCUMENT = {
     "wallets": [{"key": {"curve": "ed25519", "public_key": "0xff"}, "address": {}}],
     "token": "a.b.c", "token_type": "Bearer", "expires_in": 1, "key_id": "a-ed25519-1",
 }  # fmt: skip
+SAID = {"{}": {}, "document": DOCUMENT, "result": {"result": True}, "[]": []}
 ANSWERS = {
-    **{
-        name: Answer(200, json.dumps(said), JSON)
-        for name, said in {
-            "{}": {},
-            "document": DOCUMENT,
-            "result": {"result": True},
-            "[]": [],
-        }.items()
-    },
+    **{name: Answer(200, json.dumps(said), JSON) for name, said in SAID.items()},
     **{f"{status}": Answer(status, '{"error": "x"}', JSON) for status in (400, 404, 409, 504)},
+    "other": Answer(404, '{"detail": "x"}', JSON),
+    "more": Answer(404, '{"error": "x", "code": 7}', JSON),
+    "number": Answer(404, '{"error": 7}', JSON),
+    "empty": Answer(404, "", JSON),
+    "418": Answer(418, '{"error": "x"}', JSON),
+    "plain": Answer(404, '{"error": "x"}', {"Content-Type": "text/plain"}),
+    "tells": Answer(400, '{"error": "not alice, whose password is password"}', JSON),
     "755": Answer(401, '{"error": "Authentication failed: {\\"code\\": 755}"}', JSON),
     "upstream": Answer(500, '{"error": "Upstream returned 409"}', JSON),
 }
@@ -63,11 +51,8 @@ CALLS = [
     *(Call(name) for name in ("health", "all_list_keys", "all_sign_at_once", "lose_nothing")),
     *(Call(name, {"part": "operator"}) for name in ("stop", "start", "restart")),
     *(Call(name, at) for name in ("generate", "recover") for at in (AT, AT | {"user": "carol"})),
-    *(
-        Call(name, at | {"share": share})
-        for name in ("sign", "key_token", "public_key", "validate_password", "validate_share")
-        for at, share in ((AT, 0), (AT, -1), (EC, 5))
-    ),
+    *(Call(name, at | {"share": share}) for at, share in ((AT, 0), (AT, -1), (EC, 5)) for name in (
+        "sign", "key_token", "public_key", "validate_password", "validate_share")),
     *(Call(name, AT | {"guess": "wrong"}) for name in ("public_key", "validate_password")),
     *(Call("validate_share", AT | {"damage": d, "where": w}) for d, w in
       (("share", "middle"), ("share", "end"), ("store", "middle"))),
@@ -91,10 +76,8 @@ CALLS = [
 ]  # fmt: skip
 
 
-DRAWN = {
-    **EC, "message": "00", "share": 0, "signer": "operator", "count": 2, "restored": True,
-    "path": "m", "guess": "x",
-}  # fmt: skip
+DRAWN: dict[str, Any] = {"message": "00", "share": 0, "signer": "operator", "guess": "x"}
+DRAWN |= {**EC, "count": 2, "restored": True, "path": "m"}
 
 
 @dataclass
@@ -181,12 +164,14 @@ def told(call: Call, answer: Answer, outages: Iterable[str] = ()) -> tuple[list[
 def changed_fields() -> Iterator[str]:
     """What becomes of a value of each codec."""
     for group in (ED25519, SECP256K1):
-        context, five = WireContext(group), group.scalar(5)
-        values: list[tuple[Codec, Any]] = [
-            *((Optional(Unsigned(2)), value) for value in (1, None)),
-            *((Fixed(2), b"ab"), (Bytes(9), b"ab"), (Text(9), "ab"), (Seq(Fixed(1)), (b"a", b"b"))),
-            *((PerParty(Text(9)), {1: "a", 3: "b"}), (Seq(Optional(SCALAR)), ())),
-            *((PerParty(Optional(POINT)), {}), (SCALAR, five), (POINT, group.base(five))),
+        context, five = wire.WireContext(group), group.scalar(5)
+        ab = wire.PerParty(wire.Text(9)), {1: "a", 3: "b"}
+        none = wire.PerParty(wire.Optional(POINT)), {}
+        values: list[tuple[wire.Codec, Any]] = [
+            *((wire.Optional(wire.Unsigned(2)), value) for value in (1, None)),
+            *((wire.Fixed(2), b"ab"), (wire.Bytes(9), b"ab"), (wire.Text(9), "ab"), ab, none),
+            *((wire.Seq(wire.Fixed(1)), (b"a", b"b")), (wire.Seq(wire.Optional(SCALAR)), ())),
+            *((SCALAR, five), (POINT, group.base(five))),
         ]
         for codec, value in values:
             for name, change in _changes(codec, value, context):

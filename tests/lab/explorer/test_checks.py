@@ -5,7 +5,7 @@ import pytest
 from mpcsim.errors import Reason
 from mpcsim.lab.explorer import Explorer
 from mpcsim.lab.explorer.model.checks import CHECKS, EVERY, ON_RECEIPT
-from mpcsim.lab.explorer.model.fields import FLIP, PLUS_G, PLUS_ONE, WITHHOLD
+from mpcsim.lab.explorer.model.fields import FLIP, PLUS_G, PLUS_ONE
 from mpcsim.protocols.signing import PROTOCOLS
 from tests.lab.explorer.wallets import presigned, simulation
 
@@ -114,15 +114,6 @@ def test_the_same_toward_everyone_is_no_equivocation(ed_wallet):
     assert [m.receiver for m in view.messages if m.altered] == [1, 3]
     honest = [a for a in view.aborts if a.party != 2]
     assert [(a.reason, a.culprits) for a in honest] == [("SIGNATURE_SHARE_INVALID", (2,))] * 2
-
-
-def test_a_withheld_message_stalls(explorer):
-    view = explorer.edit(3, 1, "Respond", operation=WITHHOLD).view
-    assert view.verdict == "stalled"
-    assert view.parties[0].text == "waiting in round 4 (share) for Respond from 3"
-    assert not view.aborts
-    reached = [m for m in view.messages if m.receiver == 3 and m.kind == "Respond"]
-    assert all(c.outcome == "passed" for c in reached[0].checks)
 
 
 def test_messages_that_nobody_heeds(wallet):

@@ -36,7 +36,7 @@ def everything() -> Iterator[str]:
     altered = signing.edit(3, 1, "Respond", "psi", PLUS_ONE)
     yield from shown("altered", altered.view)
     yield from shown("withheld", signing.reset().edit(3, 1, "Respond", "", WITHHOLD).view)
-    for name in ("duplicated", "crashed", "deadline"):
+    for name in ("duplicated", "crashed", "deadline", "two-party signature"):
         trace = traces.trace(name)
         seen = observed_network(trace)
         yield repr(seen.table())
