@@ -15,7 +15,7 @@ from mpcsim.service.operations import open_gateway
 from mpcsim.testing import ApiRun, AsgiTarget, HttpTarget, check_wallet_service, plugin
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.asgi import LogLines
-from mpcsim.testing.backend.service import Answer, Request, ThreadedLoop, service_of
+from mpcsim.testing.backend.service import Request, ThreadedLoop, service_of
 from mpcsim.testing.backend.target import ShowsLogs
 from mpcsim.testing.profile import Profile, Progress
 from node.app import create_app
@@ -112,39 +112,6 @@ def test_clients_that_are_given_are_used():
         assert [(a.status, a.text) for a in answers] == [(418, "/a"), (418, "/b")], kind
         service.close()
     ThreadedLoop().close()
-
-
-# ---------------------------------------------------------------------- the checks
-
-
-def test_secrets_are_masked():
-    secrets = checks.Secrets()
-    assert secrets.masked("nothing") == "nothing"
-    secrets.add('a "pass" word', "alice's password")
-    secrets.add("alice's password", "bob's password")
-    share = "".join(f"{n:04}" for n in range(100))
-    secrets.add(share, "the share")
-    said = secrets.masked(
-        f'{{"a \\"pass\\" word": "{share}", ...{share[180:220]}: alice\'s password'
-    )
-    assert said.startswith('{"<alice\'s password>": "<the share>"')
-    assert said.endswith(": <bob's password>")
-    half = '{"token": "abc\\"def", "encrypted_share":"' + "x" * 999
-    told = f"{Answer(200, half)!r}"
-    assert told == '<Answer 200 {"token":"...", "encrypted_share":"...">'
-    assert "body" not in repr(Request("POST", "/", {"body": "body"}))
-
-
-def test_secrets_are_found_in_any_form():
-    secrets = checks.Secrets()
-    secrets.add('it\'s "secret"', "the password")
-    long = "".join(f"{n:04}" for n in range(100))
-    secrets.add(long, "the share")
-    assert secrets.found_in("nothing") is None
-    assert secrets.found_in('{"x": "it\'s \\"secret\\""}') == "the password"
-    assert secrets.found_in("?p=it%27s%20%22secret%22") == "the password"
-    assert secrets.found_in(f"... {long[100:300]} ...") == "the share"
-    assert secrets.found_in(long[:50]) is None
 
 
 # ---------------------------------------------------------------------- the plugin

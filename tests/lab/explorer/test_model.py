@@ -38,7 +38,7 @@ def everything() -> Iterator[str]:
     yield from shown("withheld", signing.reset().edit(3, 1, "Respond", "", WITHHOLD).view)
     for name in ("duplicated", "crashed", "deadline", "two-party signature"):
         trace = traces.trace(name)
-        seen = observed_network(trace)
+        seen = observed_network(trace).with_link("client", "gateway", back_mbit_per_s=50.0)
         yield repr(seen.table())
         yield from shown(name, view(trace, network=seen), details(trace, None))
 
