@@ -24,6 +24,8 @@ from tests.mutation.mutants import ROOT
 HERE = Path(__file__).parent
 FOLDER = ROOT / "build" / "mutation"
 OPTIONS = ("-q", "-n0", "-pno:cacheprovider", "-ptests.mutation.plugin")
+AT_ONCE = 40
+"""Files of tests that are recorded before the record is written."""
 
 
 class Lines:
@@ -107,9 +109,12 @@ def record() -> None:
     }
     if new:
         print(f"recording which tests run which lines: {len(new)} files of tests", flush=True)
-        seconds |= _recorded(new)
-    text = json.dumps({"product": product(), "tests": now, "seconds": seconds})
-    (FOLDER / "recorded.json").write_text(text, encoding="utf-8")
+    # Part by part, so that an interrupted run goes on where it stopped.
+    for first in range(0, len(new) or 1, AT_ONCE):
+        seconds |= _recorded(new[first : first + AT_ONCE])
+        tests = {path: now[path] for path in now if path not in new[first + AT_ONCE :]}
+        text = json.dumps({"product": product(), "tests": tests, "seconds": seconds})
+        (FOLDER / "recorded.json").write_text(text, encoding="utf-8")
 
 
 def _recorded(files: Sequence[str]) -> dict[str, float]:
@@ -124,8 +129,13 @@ def _recorded(files: Sequence[str]) -> dict[str, float]:
             command = [sys.executable, "-m", "pytest", *OPTIONS, f"--record-lines={part}"]
             if mine := files[i :: len(parts)]:
                 running.append(subprocess.Popen([*command, *mine], cwd=ROOT, env=environment))
-        for each in running:
-            each.wait()
+        try:
+            for each in running:
+                each.wait()
+        except KeyboardInterrupt:  # theirs, too; they still write into the folder
+            for each in running:
+                each.wait()
+            raise
         data = CoverageData(str(FOLDER / "lines.coverage"))
         data.read()  # or what is there would be erased
         for part in parts[: len(running)]:

@@ -367,9 +367,9 @@ CURVES = "tests/cli/test_sim.py::test_scenarios_beside_each_other"
 writes, or what is said of them."""
 COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "sim": (
-        ["sim", "seoul"],
+        ["sim", "ed.toml"],
         {
-            "scenario": Instead("ed.toml"),
+            "scenario": Instead("seoul"),
             "samples": "50",
             "approximate": (None, Refused("--approximate changes a replay")),
             "traces": "traces",
