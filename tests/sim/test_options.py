@@ -360,8 +360,8 @@ def test_runs(entry: str, name: str) -> None:
 
 # ------------------------------------------------------------------ commands
 
-PAIRS = str(Path(make.__file__).parent / "pairs.csv")
-FILE = str(Path(make.__file__).parent / "network.toml")
+VECTORS = Path(make.__file__).parent
+FILE = str(VECTORS / "network.toml")
 CURVES = "tests/cli/test_sim.py::test_scenarios_beside_each_other"
 """Arguments with which a command runs, and of each option others that change what it says or
 writes, or what is said of them."""
@@ -389,9 +389,9 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
         },
     ),
     "network fit": (
-        ["network", "fit", PAIRS],
+        ["network", "fit", "pairs.csv"],
         {
-            "file": Instead(PAIRS.replace("pairs", "regions")),
+            "file": Instead(str(VECTORS / "regions.csv")),
             "format": ("iperf3", Refused("")),
             "unit": ("us", Refused("not in us by its name")),
             "column": ("time", Refused("")),
@@ -416,6 +416,8 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
 
 ED = 'run = [{ task = "generate", curve = "ed25519" }, "sign"]\n[preset]\nregion = "seoul"\n'
 """A scenario with little to replay."""
+FEW_PAIRS = "\n".join((VECTORS / "pairs.csv").read_text().splitlines()[::4])
+"""Its heading, and a quarter of the round trips."""
 PLAIN: dict[str, str] = {}
 """What a command says without further options."""
 
@@ -439,6 +441,7 @@ def test_commands(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("ed.toml").write_text(ED)
+    Path("pairs.csv").write_text(FEW_PAIRS)
     base, values = COMMANDS[command]
     value = values[name].value if isinstance(values[name], With) else values[name]
     expected = value[1] if isinstance(value, tuple) else None
@@ -448,9 +451,7 @@ def test_commands(
     out, error = said(words, capsys)
     if expected is None:
         assert error == ""
-        assert out != said_plainly(command, capsys) or {*tmp_path.iterdir()} > {
-            tmp_path / "ed.toml"
-        }
+        assert out != said_plainly(command, capsys) or len([*tmp_path.iterdir()]) > 2
     else:
         assert error
         assert expected in error
