@@ -331,7 +331,7 @@ def test_the_cheapest_takes_the_most_that_it_has_named() -> None:
     def why_not(per_s: float) -> str:
         with pytest.raises(UsageError) as error:
             work = Workload(Steady(per_s))
-            cheapest(STAR, work, {"node_cores": [2]}, p99_ms=1, minutes=0.02, costs=made_up())
+            cheapest(STAR, work, {"node_cores": [2]}, p99_ms=1, minutes=0.005, costs=made_up())
         return str(error.value).partition(" below 1 ms: ")[2]
 
     refused = why_not(1_000.0)
