@@ -21,11 +21,7 @@ from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, ROLES
-from mpcsim.service.operations import (
-    HOST,
-    free_port,
-    open_gateway,
-)
+from mpcsim.service.operations import HOST, free_port, open_gateway
 from mpcsim.service.operations.supervisor import gateway_program
 from mpcsim.service.process.http_limits import listen
 from mpcsim.service.rpc.tokens import TokenVerifier
@@ -145,7 +141,7 @@ def test_credentials_print_a_log_in_that_works(served, capsys):
     assert json.loads(logged_in)["access_token"].count(".") == 2
     assert main(["credentials", "--format=env", "--data", str(data)]) == 0
     assert [line.partition("=")[0] for line in capsys.readouterr().out.splitlines()] == [
-        *("WAAS_API_KEY", "WAAS_API_SECRET"),
+        *("WAAS_API_KEY", "WAAS_API_SECRET")
     ]
 
 

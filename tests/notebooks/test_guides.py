@@ -207,10 +207,7 @@ NOT_RUN_HERE = {
     ("start", "wallet "): IN_A_CLEAN_COPY,
     ("running", "make serve"): "it begins with an installation; the options are parsed below",
     ("CONTRIBUTING", "make install"): IN_A_CLEAN_COPY,
-    (
-        "CONTRIBUTING",
-        "make check",
-    ): "the tests themselves; the targets are looked for below",
+    ("CONTRIBUTING", "make check"): "the tests themselves; the targets are looked for below",
     ("smart_account", "mpcsim faucet"): "needs the chain that the page's first request starts",
     ("metrics", "mpcsim serve"): "a server with an option that is parsed below",
 }

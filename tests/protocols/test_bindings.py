@@ -18,15 +18,9 @@ from mpcsim.crypto.groups import ED25519, SECP256K1
 from mpcsim.crypto.groups.curves import curve
 from mpcsim.crypto.kernels import DEFAULT
 from mpcsim.crypto.mta import direction_sid, ot
-from mpcsim.crypto.ot import (
-    all_but_one as ot_all_but_one,
-)
-from mpcsim.crypto.ot import (
-    base as ot_base,
-)
-from mpcsim.crypto.ot import (
-    extension as ot_extension,
-)
+from mpcsim.crypto.ot import all_but_one as ot_all_but_one
+from mpcsim.crypto.ot import base as ot_base
+from mpcsim.crypto.ot import extension as ot_extension
 from mpcsim.crypto.rng import Drbg
 from mpcsim.crypto.zero_share import zero_share
 from mpcsim.ids import INSTITUTION, OPERATOR

@@ -92,10 +92,7 @@ def at_creation(**changes: Any) -> Party[Any, Any]:
             {"rounds": (sender(AS_POINT),), "wire": lambda setup: NO_CONTEXT},
             f"{HERE}: field 'key' of WithPoint is read with the group of the session, and wire giv",
         ),
-        (
-            {"pair_secrets": lambda setup: {2: b"short"}},
-            f"{HERE}: the secret with party 2 has 5",
-        ),
+        ({"pair_secrets": lambda setup: {2: b"short"}}, f"{HERE}: the secret with party 2 has 5"),
     ],
     ids=["role", "all", "stranger", "check", "context", "secret"],
 )
@@ -131,11 +128,7 @@ DIRECT = Sends(Question, Delivery.DIRECT, sealed=False)
         ((DIRECT,), RoundOutput(direct={1: QUESTION, 2: QUESTION, 3: QUESTION}), "sent itself a m"),
         ((), RoundOutput(pair_secrets={3: bytes(31)}), "the secret with party 3 has 31 bytes, exp"),
         ((), RoundOutput(), "is the last round and says no result: result=None, if"),
-        (
-            (),
-            CoinReason.COIN_FIXED,
-            "aborts for COIN_FIXED, and the definition has no reasons=C",
-        ),
+        ((), CoinReason.COIN_FIXED, "aborts for COIN_FIXED, and the definition has no reasons=C"),
     ],
     ids=[
         *("undeclared", "nothing", "another", "direct", "forgotten", "sealed", "no output"),

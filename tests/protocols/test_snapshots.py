@@ -97,10 +97,7 @@ def two_uses():
     share, (mine,) = keys("secp256k1")[finisher], made[finisher]
     mine = Presignature.from_bytes(mine.to_bytes())  # whose use this process remembers
     return [
-        presigned.party(
-            presigned.setup(share, mine, finisher, m, b"r" * 32),
-            session_id=m,
-        )
+        presigned.party(presigned.setup(share, mine, finisher, m, b"r" * 32), session_id=m)
         for m in (b"a" * 32, b"b" * 32)
     ]
 

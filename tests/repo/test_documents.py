@@ -112,25 +112,6 @@ def test_the_glossary_has_words_of_the_product():
     assert list(missing(glossary(), "mpcsim", "node")) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[that](NOTHING.md)",
-        "`mpcsim/nothing.py`",
-        "`tests/nothing`",
-        "see `nothing.py`",
-        "`python -m mpcsim.nothing`",
-        "`mpcsim.errors.Nothing`",
-        "`tests/repo/test_readme.py::test_nothing`",
-        "`NoSuchName`",
-        "`Party.no_such_name`",
-        "```sh\npytest tests/nothing\n```",
-    ],
-)
-def test_what_is_missing_is_seen(text):
-    assert list(missing(text, "mpcsim", "node"))
-
-
 def test_the_pictures_show_the_rounds_as_they_are():
     text = FILE.read_text(encoding="utf-8")
     assert len(BLOCK.findall(text)) == 2

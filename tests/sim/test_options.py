@@ -309,11 +309,7 @@ ENTRIES: dict[str, tuple[Callable[..., Any], Callable[..., str], dict[str, Any]]
             "contents": With(True, {"parties": None}),
         },
     ),
-    "replay": (
-        MessageGraph.replay,
-        replay,
-        {**REPLAYED, "draws": DrawTable(30, 9)},
-    ),
+    "replay": (MessageGraph.replay, replay, {**REPLAYED, "draws": DrawTable(30, 9)}),
     "distribution": (
         MessageGraph.distribution,
         distribution,
@@ -406,10 +402,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "network show": (
         ["network", "show", FILE],
-        {
-            "file": (Instead("missing"), Refused("unknown region 'missing'")),
-            "json": None,
-        },
+        {"file": (Instead("missing"), Refused("unknown region 'missing'")), "json": None},
     ),
 }
 

@@ -259,8 +259,7 @@ def test_an_interrupted_sweep_goes_on(journal: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cut", "added", "lost"),
-    [(1, b"", 1), (10, b"", 1), (60, b"", 1), (0, b"\0\0\0\n", 0)],
+    ("cut", "added", "lost"), [(1, b"", 1), (10, b"", 1), (60, b"", 1), (0, b"\0\0\0\n", 0)]
 )
 def test_a_damaged_last_line_is_tolerated(
     journal: Path, expected, cut: int, added: bytes, lost: int

@@ -1,11 +1,9 @@
 """What somebody reads whose test has failed under the plugin: the story first, and no secret."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from mpcsim.testing import BrokenInvariant, report, suite
 from mpcsim.testing.backend.target import HttpTarget, without_credentials
 from tests.helpers.processes import pytest_with_the_kit
 
@@ -67,14 +65,6 @@ def test_protocol():
 def test_something_else():
     assert [1] == [2]
 '''
-
-
-def test_the_kits_own_suite_has_the_same_place_everywhere(tmp_path):
-    path = Path(suite.__file__)
-    item = SimpleNamespace(
-        path=path, config=SimpleNamespace(rootpath=tmp_path), reportinfo=lambda: (path, 19, "")
-    )
-    assert report._place(item, BrokenInvariant("no place")) == ("mpcsim/testing/suite.py", 20)
 
 
 def pytest_in(folder: Path, *options: str) -> str:

@@ -124,10 +124,7 @@ def test_the_plugin(tmp_path, service):
     gateway = open_gateway()
     credentials = gateway.credentials
     right = service is faulty.Faulty
-    with (
-        running(gateway.app) as front,
-        running(service(our_app(gateway))) as node,
-    ):
+    with running(gateway.app) as front, running(service(our_app(gateway))) as node:
         done = pytest_with_the_kit(
             tmp_path,
             *("--pyargs", "mpcsim.testing.suite", "-k", "any_steps", "--wallet-seed=5"),

@@ -25,9 +25,7 @@ PRESIGN = [
     (3, 1, "Respond", "responses", "drop the last", Reason.MALFORMED_MESSAGE, 4, "Respond"),
     (3, 1, "Respond", "responses[1].Gamma_v", PLUS_G, Reason.GAMMA_V_MISMATCH, 4, "Respond"),
 ]
-PRESIGNED = [
-    (3, 1, "Answer", "rho_i", FLIP, Reason.COMMITMENT_OPENING, 3, "Answer"),
-]
+PRESIGNED = [(3, 1, "Answer", "rho_i", FLIP, Reason.COMMITMENT_OPENING, 3, "Answer")]
 FROST = [
     (2, 1, "Commitments", "context", FLIP, Reason.SESSION_MISMATCH, 2, "Commitments"),
     (2, 1, "Commitments", "hiding", PLUS_G, Reason.ECHO_MISMATCH, 3, "SignatureShare"),

@@ -12,12 +12,7 @@ import pytest
 
 from mpcsim.service.web import log_files, logs
 from mpcsim.service.web.log_files import LogFile, LogFileHandler
-from mpcsim.service.web.logs import (
-    LINES_OF_REQUESTS,
-    JsonLines,
-    LinesOfRequests,
-    TextLines,
-)
+from mpcsim.service.web.logs import LINES_OF_REQUESTS, JsonLines, LinesOfRequests, TextLines
 from mpcsim.service.web.request_records import CURRENT, RequestRecord
 from tests.helpers.processes import until
 

@@ -6,16 +6,7 @@ import pytest
 
 from tests.helpers import losing
 from tests.helpers.losing import LOSS, data
-from tests.sim.network.tcp.lab import (
-    LONG_TICK,
-    SACK_MS,
-    SEGMENT_MS,
-    TICK,
-    Line,
-    parts,
-    plain,
-    took,
-)
+from tests.sim.network.tcp.lab import LONG_TICK, SACK_MS, SEGMENT_MS, TICK, Line, parts, plain, took
 
 both = pytest.mark.parametrize("profile", ["linux", "ns3"])
 
