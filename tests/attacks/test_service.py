@@ -33,7 +33,7 @@ def test_the_service_as_it_is(entry):
     assert found == FOUND[name]
 
 
-@pytest.mark.few(24)  # CI runs all of them as a step of its own
+@pytest.mark.few(24)  # notebook 9 runs all of them, in CI too
 @pytest.mark.parametrize("entry", REFUSED, ids=named)
 def test_without_the_check_the_attack_succeeds(entry):
     build = entry.research()
