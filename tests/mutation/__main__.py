@@ -27,6 +27,7 @@ import time
 from ast import unparse
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import islice, zip_longest
 from pathlib import Path
 
 from tests.mutation import lines, mutants, running
@@ -193,6 +194,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=COUNT, help="mutants to draw in all")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="then stop")
     parser.add_argument("--seed", default="0", help="of the draw")
+    parser.add_argument("--no-checks", action="store_true", help="only what is drawn")
     parser.add_argument("--only", metavar="NAME", help="show one mutant, and run it")
     options = parser.parse_args()
     rooms = [name for name in options.room.split(",") if name] or list(ROOMS)
@@ -204,7 +206,9 @@ def main() -> int:
         chosen = [mutants.named(options.only)]
         print(difference(options.only))
     else:
-        chosen = list(choose(rooms, options.count, options.seed))
+        checks = () if options.no_checks else mutants.all_checks().values()
+        chosen = [each for each in checks if each.room in rooms]
+        chosen += choose(rooms, options.count, options.seed)
     running.warm()
     hints, tree = load(CHECKS), lines.tree()
     rows = {} if options.only else known()
@@ -245,17 +249,9 @@ def known() -> dict[str, dict[str, str]]:
 
 
 def choose(rooms: list[str], count: int, seed: str) -> Iterator[Mutant]:
-    """Yield all checks of the rooms, and mutants in turn: every room gets the same number."""
-    yield from (each for each in mutants.all_checks().values() if each.room in rooms)
-    draws = [drawn(room, seed) for room in rooms]
-    left = count
-    while left > 0 and draws:
-        for draw in draws[:left]:
-            if (mutant := next(draw, None)) is None:
-                draws = [each for each in draws if each is not draw]
-            else:
-                left -= 1
-                yield mutant
+    """Return mutants, of each room in turn as long as it has any."""
+    turns = zip_longest(*(drawn(room, seed) for room in rooms))
+    return islice((each for turn in turns for each in turn if each is not None), count)
 
 
 def enter(rows: dict[str, dict[str, str]]) -> None:
