@@ -17,14 +17,13 @@ from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import SecretStore
 from mpcsim.service.web.transport import Reply
-from node.errors import ApiError, BadRequest, Upstream
+from node.errors import BadRequest, Upstream
 from tests.helpers.gateway import CURVES
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import failing, losing, on, settled
 
 HASH = bytes(range(32))
 ONE_CURVE = fast_few(CURVES[::-1], 1)
-ANOTHER = "The operator has answered another request than this one; try again"
 
 
 def sent(house, verb="sign"):
@@ -106,23 +105,6 @@ def test_nonces_are_hedged_with_what_there_is_before_the_share():
         {"auth_keys": kept | {INSTITUTION: b"x" * 32}},
     ]
     assert len({nonces(), *(nonces(**other) for other in others)}) == 1 + len(others)
-
-
-async def test_an_answer_that_does_not_say_what_it_answers(early, house, record):
-    node = house.gateway.links[OPERATOR].node
-    handle = node.handle
-
-    def stripped(verb, grant, data):
-        reply = handle(verb, grant, data)
-        if verb == "sign":
-            reply = replace(wire.Answer.from_bytes(reply), answers=bytes(32)).to_bytes()
-        return reply
-
-    node.handle = stripped
-    assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
-    node.handle = handle
-    await settled(house)
-    await house.sign(record, HASH)
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)

@@ -14,14 +14,13 @@ from mpcsim.ids import OPERATOR
 from mpcsim.protocols import ecdsa, signing
 from mpcsim.protocols.key_share import Guard
 from mpcsim.service.gateway.activation import suspensions
-from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import Reply
 from node.checks import SealedShare
 from node.errors import ApiError, Unauthorized, Unreachable
 from node.process.timing import Timing
 from tests.helpers.adversary import alter_kind
 from tests.helpers.gateway import Clock, delivered
-from tests.node.wallets import House, answering, failing, on, playing, refuse, stored_share
+from tests.node.wallets import House, answering, failing, on, playing, stored_share
 
 LIFETIME_S = 30.0
 """Of tokens; shorter than that of a grant, so that what is under way at an MPC node goes on."""
@@ -259,48 +258,6 @@ async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, l
             await house.wallet.close()
         assert house.transport.seen.count("suspend") == 2
         assert house.gateway.gateway.registry.suspension_notices()
-
-
-@pytest.mark.parametrize(("early", "verb"), [(True, "sign"), (False, "open")])
-async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(case, early, verb):
-    """In another session: what the gateway has not heard of yet, this node knows."""
-
-    async with case.opened() as house:
-
-        async def caught_meanwhile(name, go_on):
-            reply = await go_on()
-            refuse(house, case.record)
-            return reply
-
-        house.wallet._signer.first_with_vault = early
-        house.transport.hook = on(verb, caught_meanwhile)
-        assert (await case.sign(house)).message == f"MPC session cannot begin: {REFUSED}"
-        assert early == ("exchange" in house.transport.seen)
-        assert early == ("sign" in house.transport.seen)
-
-
-async def test_not_even_to_see_that_it_is_damaged(case):
-    async with case.opened() as house:
-
-        async def late_and_damaged(name, go_on):
-            reply = await go_on()
-            case.clock.now += LIFETIME_S + 1
-            begun = wire.SignReply.from_bytes(reply.body)
-            return replace(reply, body=replace(begun, vault=None).to_bytes())
-
-        house.transport.hook = on("sign", late_and_damaged)
-        with pytest.raises(Unauthorized):
-            await house.sign(case.record)
-
-
-async def test_a_vault_of_a_suspended_key_is_not_opened(case):
-    """This node knows; nobody else is asked."""
-
-    async with case.opened() as house:
-        refuse(house, case.record)
-        house.transport.seen.clear()
-        assert "this key is suspended" in await failing(ApiError, house.public_key(case.record))
-        assert house.transport.seen == []
 
 
 async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(case, early):

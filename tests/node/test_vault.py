@@ -41,18 +41,6 @@ async def test_altered_identities(party, house, record):
     await house.sign(record)
 
 
-async def test_other_mpc_nodes_than_the_keys_own_are_asked_for_nothing(party, house, record):
-    """A gateway that puts itself in the place of one, after the key was made."""
-
-    known = await house.client.nodes()
-    false = replace(known[party], identity=bytes(32), seal_key=bytes(32))
-    house.client._nodes = {**known, party: false}
-    house.transport.seen.clear()
-    said = await failing(BadRequest, house.sign(record))
-    assert said.endswith(f"it names another {ROLES[party]} than this node knows")
-    assert house.transport.seen == []
-
-
 # ---------------------------------------------------------------------- strangers
 
 
