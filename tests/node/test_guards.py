@@ -14,6 +14,7 @@ import pytest
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import wire
+from mpcsim.service.web.transport import Reply
 from node.errors import ApiError
 from node.process.timing import Timing
 from tests.node import wallets
@@ -101,6 +102,12 @@ async def ready(house, stored, way):
     return record
 
 
+def check_nothing_open(house):
+    assert not house.gateway.gateway.sessions.open_sessions
+    for link in house.gateway.links.values():
+        assert not len(link.node._sessions)
+
+
 # ---------------------------------------------------------------------- before anything is asked
 
 
@@ -157,10 +164,14 @@ def after(verb, act):
     return on(verb, late)
 
 
+def expire(house):
+    house.wallet._sessions._now = lambda: house.caller().claims.expires_at
+
+
 def expired(house, record, way):
     """And what has come is no answer, which is not looked at."""
     spoilt = altered(way, vault=None, messages=())
-    late = after(way.begins, lambda: setattr(house.wallet._sessions, "_now", lambda: 4e9))
+    late = after(way.begins, lambda: expire(house))
     return lambda name, go_on: late(name, lambda: spoilt(name, go_on))
 
 
@@ -187,6 +198,24 @@ async def test_an_answer_is_not_used_and_no_session_stays_open(name, check, hous
         message = await failing(ApiError, way.call(house, record))
         assert said.format(way.signer) in message
         await wallets.settled(house)
-        assert not house.gateway.gateway.sessions.open_sessions
-        for link in house.gateway.links.values():
-            assert not len(link.node._sessions)
+        check_nothing_open(house)
+
+
+MAKING = {
+    "generate": lambda house: house.generate("ed25519"),
+    "recover": lambda house: house.recover("secp256k1"),
+}
+
+
+@pytest.mark.parametrize("lost", [True, False])
+@pytest.mark.parametrize("verb", MAKING)
+async def test_no_session_stays_open_in_which_a_key_is_not_made(verb, lost, house, stored, records):
+    """Its first answer is lost, or comes after the token's expiry and is not looked at."""
+    late = after(verb, lambda: expire(house))
+    async with house:
+        house.transport.hook = on(verb, wallets.losing(Reply(504, b"{}"))) if lost else late
+        message = await failing(ApiError, MAKING[verb](house))
+        assert ("Upstream returned 504" if lost else EXPIRED) in message
+        await wallets.settled(house)
+        assert house.transport.seen.count("exchange") == 1  # that it is given up
+        check_nothing_open(house)

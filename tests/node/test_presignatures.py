@@ -225,18 +225,23 @@ async def test_a_gateway_that_says_nothing_of_an_allowance(house, record):
     assert said == "The MPC nodes do not agree on the presignatures"
 
 
-@pytest.mark.parametrize("name", ["id", "key_id", "signer"])
+@pytest.mark.parametrize("name", ["id", "key_id", "signer", "holder"])
 def test_what_is_sealed_under_another_header(name):
     """By whoever has the share's key: the client alone, which does not do such things."""
-    key, made = bytes(32), presignatures(2, 3, (1, 2))[1][0]
+    key, (made, others) = bytes(32), [of[0] for of in presignatures(2, 3, (1, 2)).values()]
     allowance, boots = bytes(16), {OPERATOR: bytes(16), INSTITUTION: bytes(16)}
     true = PresignatureHeader(made.id, made.epoch, OPERATOR, boots, allowance, 0)
-    part = Presigner.open_part
-    good = seal_presignature(made.to_bytes(), true, key, "alice", SystemRng())
+
+    def sealed(what, header):
+        return seal_presignature(what.to_bytes(), header, key, "alice", SystemRng())
+
+    part, good = Presigner.open_part, sealed(made, true)
     assert part(good, key, "alice") == made
-    other = INSTITUTION if name == "signer" else bytes(32)
-    header = replace(true, **{name: other})
-    bad = seal_presignature(made.to_bytes(), header, key, "alice", SystemRng())
+    if name == "holder":
+        bad = sealed(others, true)
+    else:
+        other = INSTITUTION if name == "signer" else bytes(32)
+        bad = sealed(made, replace(true, **{name: other}))
     with pytest.raises(UsageError, match="another presignature than its header says"):
         part(bad, key, "alice")
     with pytest.raises(WrongKey):

@@ -134,6 +134,7 @@ async def test_the_institution_signs_when_the_operator_is_too_slow(house, record
 async def test_the_operators_trouble_is_no_reason_where_the_institution_has_its_own(house, records):
     down = Reply(503, b'{"error": "down", "party": %d}' % INSTITUTION)
     house.transport.hook = on("sign", wallets.answering(down))
+    house.wallet._signer.first_with_vault = False  # so that its part of the vault is open
     await failing(errors.Upstream, house.sign(records["ed25519"]))
     assert house.transport.seen.count("sign") == 1
 

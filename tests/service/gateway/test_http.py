@@ -42,6 +42,8 @@ async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway
     made = await client.http.post(SIGN_UP, json={"username": "bob"}, headers=known(gateway))
     assert made.status_code == 201
     assert set(made.json()) == {"user_id", "username", "created_at"}
+    again = await client.http.post(SIGN_UP, json={"username": "bob"}, headers=known(gateway))
+    assert (again.status_code, again.json()) == (409, {"error": "username is taken"})
     login = await client.http.post(LOGIN, data=grant("bob"), headers=known(gateway))
     assert login.status_code == 200
     assert login.headers["cache-control"] == "no-store"
@@ -58,7 +60,7 @@ async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway
     client.token = document["access_token"]
     assert (await client.request("GET", "/wallet/v1/user")).json() == made.json()
     user_id = made.json()["user_id"]
-    assert [record.user_id for record in records] == [user_id, user_id, None, user_id]
+    assert [record.user_id for record in records] == [user_id, None, user_id, None, user_id]
 
 
 NO_USERS = [

@@ -234,7 +234,7 @@ def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
         now += refused.value.wait_s - 1
         with pytest.raises(registries.TooManyNamedCalls):
             registry.check_named_call(named_call(alice, "0 again"))
-        now += 1
+        now += 61
         assert registry.is_named_call_in_force(named_call(alice, "0")) is None
         assert registry.is_named_call_in_force(named_call(alice, "1")) is False
         registry.put_named_call(named_call(alice, "0", "recover"), key_id(102))

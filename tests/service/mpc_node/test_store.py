@@ -262,6 +262,7 @@ def test_suspensions_that_cannot_be_written_are_listed_and_owed(store):
             suspend()
     for owed in (2, 0):
         assert store.pending_suspensions == owed
+        assert [store.find(key_id).suspended_there for key_id in ("a", "b")] == [0, 1]
         assert [store.suspended_key_ids(n) for n in (9, 1)] == [["a", "b"], ["a"]]
         store.database._writer.execute("PRAGMA query_only = OFF")
         store.write_pending()

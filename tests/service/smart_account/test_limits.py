@@ -14,17 +14,17 @@ from mpcsim.service.smart_account.operation import gas, limits
 from mpcsim.service.smart_account.operation.operation import UserOperation
 
 SOMEBODY = to_checksum_address("0x" + "11" * 20)
-FEES = Fees(base_fee=100, priority=10)  # maximum: 210
+FEES = Fees(base_fee=101, priority=10)  # maximum: 212
 OPERATION = UserOperation(SOMEBODY, 0, b"", b"", 1, 10, 100, 200, 20, b"", b"")
 
 
 FEES_OUT_OF_BOUNDS = [
-    (135, 10, None),
-    (134, 10, "max_fee_per_gas: below 135"),
+    (137, 10, None),
+    (136, 10, "max_fee_per_gas: below 137"),
     (200, 9, "max_priority_fee_per_gas: below 10"),
-    (1050, 1050, None),
-    (1051, 10, "max_fee_per_gas: above 1050"),
-    (1050, 1051, "max_priority_fee_per_gas: above 1050"),
+    (1060, 1060, None),
+    (1061, 10, "max_fee_per_gas: above 1060"),
+    (1060, 1061, "max_priority_fee_per_gas: above 1060"),
     (200, 201, "max_priority_fee_per_gas: above max_fee_per_gas"),
 ]
 
@@ -147,7 +147,14 @@ def test_one_user_pushes_out_nobody_elses_operations(monkeypatch):
         known.put("mallory", n.to_bytes(2, "big"), OPERATION)
     assert len(list(known.of("mallory"))) == limits.REMEMBERED_OF_USER
     assert known.get("alice", b"a") is not None
+    oldest = next(known.of("mallory"))
+    oldest.digested = True
+    known.put("mallory", (64).to_bytes(2, "big"), OPERATION)  # is known, and the latest again
+    assert [*known.of("mallory")][-1] is oldest
+    assert len(list(known.of("mallory"))) == limits.REMEMBERED_OF_USER
     monkeypatch.setattr(limits, "REMEMBERED", limits.REMEMBERED_OF_USER + 1)
+    known.put("alice", b"a", OPERATION)
+    assert len(list(known.of("mallory"))) == limits.REMEMBERED_OF_USER
     for n in range(10):  # beyond the bound over all, whoever has most makes room
         known.put(f"user {n}", b"x", OPERATION)
     assert all(known.get(f"user {n}", b"x") for n in range(10))
