@@ -105,8 +105,7 @@ def opened(share, made_for, asked_for):
 
 def test_vaults_of_anyones_making():
     """Seal keys are public: whoever can write to the caller's database can make a vault."""
-    mine, theirs = keys("ed25519")[1], keys("ed25519")[2]
-    of_two, all_sign = keys("ed25519", 2, 2)[1], keys("ed25519", 3, 3)[1]
+    mine, theirs, of_two = keys("ed25519")[1], keys("ed25519")[2], keys("ed25519", 2, 2)[1]
     key_id = mine.record.epoch.hex()
     assert opened(mine.to_bytes(), key_id, key_id) == mine
     for share, made_for, asked_for, said in (
@@ -114,35 +113,46 @@ def test_vaults_of_anyones_making():
         (mine.to_bytes(), OTHER, key_id, "it is of another key"),
         (mine.to_bytes(), OTHER, OTHER, "Invalid encrypted_share"),
         (theirs.to_bytes(), key_id, key_id, "Invalid encrypted_share"),
-        *(
-            (
-                each.to_bytes(),
-                each.record.epoch.hex(),
-                each.record.epoch.hex(),
-                "Invalid encrypted_share",
-            )
-            for each in (of_two, all_sign)
-        ),
+        (of_two.to_bytes(), key_id, key_id, "Invalid encrypted_share"),
         (b"no share", key_id, key_id, "Invalid encrypted_share"),
     ):
         with pytest.raises(BadRequest, match=said):
             opened(share, made_for, asked_for)
 
 
-@pytest.mark.parametrize(("t", "n", "curve"), [(2, 4, None), (3, 3, None), (2, 3, "secp256k1")])
+def recovered(t, n, curve, records=lambda data: dict.fromkeys(MPC_NODES, data)):
+    """The key that both MPC nodes have signed a record of, from what they show of it."""
+    record = keys("ed25519", t, n)[CLIENT].record
+    signed = said_to_be_signed("user", record.epoch.hex(), curve, record.public_key.encode())
+    named = replace(signed.record, shares=shares_hash(record.to_bytes()))
+    return agreed_record(records(record.to_bytes()), named)
+
+
+@pytest.mark.parametrize(
+    ("t", "n", "curve"), [(2, 4, "ed25519"), (3, 3, "ed25519"), (2, 3, "secp256k1")]
+)
 def test_a_key_that_is_no_wallets_key_is_not_recovered(t, n, curve):
     """Both MPC nodes and the registry agree, but on another number of holders or signers, or the
     registry's record names another curve."""
-
-    def recovered(t, n, curve):
-        record = keys("ed25519", t, n)[CLIENT].record
-        signed = said_to_be_signed("user", record.epoch.hex(), curve, record.public_key.encode())
-        named = replace(signed.record, shares=shares_hash(record.to_bytes()))
-        return agreed_record(dict.fromkeys(MPC_NODES, record.to_bytes()), named)
-
     assert len(recovered(2, 3, "ed25519").holders) == 3
     with pytest.raises(ApiError, match="a key of another kind"):
-        recovered(t, n, curve or "ed25519")
+        recovered(t, n, curve)
+
+
+THEIRS = keys("ed25519", name="theirs")[CLIENT].record.to_bytes()
+DISAGREE = "The MPC nodes do not agree on the key to recover"
+SHOWN = [
+    (lambda own: {OPERATOR: own}, DISAGREE),
+    (lambda own: {OPERATOR: own, INSTITUTION: THEIRS}, DISAGREE),
+    (lambda own: dict.fromkeys(MPC_NODES, THEIRS), "signed a record of other shares than these"),
+    (lambda own: dict.fromkeys(MPC_NODES, b"?"), "The MPC nodes' record of the key is damaged"),
+]
+
+
+@pytest.mark.parametrize(("records", "said"), SHOWN)
+def test_both_mpc_nodes_show_the_same_record_and_the_one_they_signed(records, said):
+    with pytest.raises(ApiError, match=said):
+        recovered(2, 3, "ed25519", records)
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)

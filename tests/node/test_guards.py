@@ -16,8 +16,8 @@ from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import Reply
 from node.errors import ApiError
-from node.process.timing import Timing
 from tests.node import wallets
+from tests.node.test_presignatures import sign
 from tests.node.wallets import House, failing, on
 
 SUSPENDED = "MPC session cannot begin: this key is suspended: "
@@ -43,15 +43,8 @@ class Way:
         return self.call in (House.matches, House.opens)
 
 
-async def use_presignatures(house, record, signer):
-    return await house.wallet.sign(
-        house.caller(),
-        wallets.stored_share(record),
-        message=bytes(32),
-        signer=signer,
-        presignatures=[house.presignatures[signer].pop()],
-        timing=Timing(),
-    )
+async def use_presignature(house, record, signer):
+    return await sign(house, record, [house.presignatures[signer].pop()], signer)
 
 
 def ways():
@@ -66,7 +59,7 @@ def ways():
         yield f"sign {signer}", Way(use(House.sign), "sign", "sign", signer)
         yield f"two steps {signer}", Way(use(House.sign), "open", "sign", signer)
         yield f"presign {signer}", Way(use(House.presign), "sign", "sign", signer)
-        yield f"presigned {signer}", Way(use(use_presignatures), "presigned", "presigned", signer)
+        yield f"presigned {signer}", Way(use(use_presignature), "presigned", "presigned", signer)
 
 
 WAYS = dict(ways())
@@ -81,10 +74,8 @@ def stored():
     async def make():
         async with House(gateway) as house:
             record = house.give_key("secp256k1")
-            count, signers = len(BEFORE) + len(MEANWHILE), [ROLES[party] for party in MPC_NODES]
-            return record, {
-                each: await house.presign(record, count, signer=each) for each in signers
-            }
+            count, signers = len(BEFORE) + len(MEANWHILE), map(ROLES.get, MPC_NODES)
+            return record, {j: await house.presign(record, count, signer=j) for j in signers}
 
     return gateway, *asyncio.run(make())
 

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import INSTITUTION, OPERATOR, ROLES
+from mpcsim.ids import ROLES
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import pinned_identities
 from mpcsim.service.rpc.statements import SealKeyStatement
@@ -90,14 +90,6 @@ async def test_another_identity_than_at_first(party):
         await house.sign(record)  # with the seal keys that are known
         house.transport.hook = None
         await house.sign(await house.recover("ed25519"))
-
-
-async def test_both_at_once_for_each_other():
-    async with House() as house:
-        known = identities(house)
-        swapped = {OPERATOR: known[INSTITUTION], INSTITUTION: known[OPERATOR]}
-        with pytest.raises(UntrustedNode):
-            await House(house.gateway, identities=swapped).generate("ed25519")
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -16,14 +16,12 @@ from mpcsim.protocols.key_share import Guard
 from mpcsim.service.gateway.activation import suspensions
 from mpcsim.service.web.transport import Reply
 from node.checks import SealedShare
-from node.errors import ApiError, Unauthorized, Unreachable
+from node.errors import ApiError, Unreachable
 from node.process.timing import Timing
 from tests.helpers.adversary import alter_kind
-from tests.helpers.gateway import Clock, delivered
+from tests.helpers.gateway import delivered
 from tests.node.wallets import House, answering, failing, on, playing, stored_share
 
-LIFETIME_S = 30.0
-"""Of tokens; shorter than that of a grant, so that what is under way at an MPC node goes on."""
 CAUGHT = "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "
 REFUSED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 
@@ -72,13 +70,12 @@ class Case:
 
     def __init__(self, folder):
         self.folder = folder
-        self.clock = Clock(1_800_000_000.0)
 
     @asynccontextmanager
     async def opened(self):
         """Gateway and node as new processes would open them."""
         Guard._known.clear()
-        house = House(folder=self.folder, now=self.clock, token_lifetime_s=LIFETIME_S)
+        house = House(folder=self.folder)
         try:
             async with house:
                 yield house
@@ -92,13 +89,6 @@ class Case:
             await house.sign(self.record, signer="operator")
         return caught.value
 
-    async def check_heals(self, house, monkeypatch):
-        monkeypatch.setattr(signing, "ecdsa", ecdsa)
-        new = await house.recover("secp256k1")
-        assert new.public_key == self.record.public_key
-        for signer in ("operator", "institution"):
-            await house.sign(new, signer=signer)
-
 
 @pytest.fixture
 @asynccontextmanager
@@ -107,17 +97,6 @@ async def case(tmp_path):
     async with made.opened() as house:
         made.record = house.give_key("secp256k1")
     yield made  # noqa: PT022 -- the event loop enters it
-
-
-def late(case):
-    """For a hook: the answer comes after the token has expired."""
-
-    async def answer(name, go_on):
-        reply = await go_on()
-        case.clock.now += LIFETIME_S + 1
-        return reply
-
-    return answer
 
 
 # ---------------------------------------------------------------------- ways to a second guess
@@ -129,25 +108,6 @@ async def unheard(case, house):
 
 
 # ---------------------------------------------------------------------- what the caller is told
-
-
-async def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(case, monkeypatch, learnt):
-    """The operator cheats only then, because nobody could act on it; so it learns nothing either,
-    and whoever is honest and late is answered the same."""
-
-    async with case.opened() as house:
-        bobs = house.give_key("ed25519", "bob")
-        for cheats in (True, False):
-            if not cheats:
-                monkeypatch.setattr(signing, "ecdsa", ecdsa)
-            for name, record in (("alice", case.record), ("bob", bobs)):
-                house.transport.hook = on("sign", late(case))
-                said = await failing(Unauthorized, house.sign(record, name=name))
-                assert "JWT_EXPIRED" in said
-        assert learnt == []
-        assert "suspend" not in house.transport.seen
-        house.transport.hook = None
-        await house.sign(case.record)
 
 
 async def test_a_gateway_that_is_out_of_reach_hears_of_it_later(case, monkeypatch, learnt):
@@ -212,7 +172,7 @@ async def test_only_a_record_of_later_shares_ends_a_report(case, monkeypatch, le
 
         async def recovered(curve):
             """The record by which it is."""
-            made = await House(house.gateway, now=case.clock).recover(curve)
+            made = await House(house.gateway).recover(curve)
             if curve == "secp256k1":
                 case.record = made
             key = registry.key(alice, curve)

@@ -103,6 +103,9 @@ async def test_a_login_names_a_grant_and_a_user(gateway, client):
         assert response.status_code == 400
     response = await client.http.post(LOGIN, json=grant("alice"), headers=known(gateway))
     assert response.json() == {"error": "the body is not application/x-www-form-urlencoded"}
+    plain = known(gateway) | {"content-type": "text/plain"}  # as a web page may send it anywhere
+    response = await client.http.post(SIGN_UP, content=b'{"username": "bob"}', headers=plain)
+    assert response.json() == {"error": "the body is not application/json"}
 
 
 async def test_log_in_and_sign_up_need_the_api_key_and_secret(gateway, client):
