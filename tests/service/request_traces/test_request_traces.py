@@ -105,23 +105,6 @@ def test_a_trace_beside_the_simulators(logs, tmp_path):
     assert threads >= {("node", 1), ("operator", 2), ("institution", 3), ("gateway", 4)}
     slices = [e for e in events if e["ph"] == "X" and e["cat"] == "compute"]
     assert {"round1", "POST /sign: 200", "POST /open: 200"} <= {e["name"] for e in slices}
-    for one in slices:  # what one track shows is nested, or apart
-        for other in slices:
-            if (one["pid"], one["tid"]) == (other["pid"], other["tid"]):
-                assert _nested(one, other)
-    # Where the time went: to the institution and back.
-    arrows = [m for m in trace.messages if m.kind.startswith("open")]
-    assert [(m.sender, m.receiver) for m in arrows] == [(4, 3), (3, 4)]
-    phases = story(logs, "order-7").roots[0].children[0].phases
-    link = [phase for phase in phases if phase.name == "institution-link"]
-    for message, phase in zip(arrows, link, strict=True):
-        expected = pytest.approx((phase.began_ms, phase.ended_ms), abs=0.01)
-        assert (message.sent_ms, message.received_ms) == expected
-
-
-def _nested(one, other):
-    (a, b), (c, d) = ((e["ts"], e["ts"] + e["dur"]) for e in (one, other))
-    return b <= c or d <= a or (a <= c and d <= b) or (c <= a and b <= d)
 
 
 # ---------------------------------------------------------------------- made up
@@ -195,12 +178,14 @@ MADE_UP = {
     "one is off more than the other": two_calls(10.105, 10.127),
     "off by different times": two_calls(10.105, 10.177),
     "one that nobody asked for lies within another": [
-        asks("/mpc/v1/sign"), line("operator", 10.005, 8.0), line("operator", 10.05, 8.0)
+        asks("/mpc/v1/sign"),
+        line("operator", 10.005, 8.0),
+        line("operator", 10.011, 8.0, "/open", status=404),
+        line("operator", 10.05, 8.0),
     ],
     "failures and phases": [
         asks("/mpc/v1/sign", ANSWERED, **FAILURES | {"status": 500}),
         line("operator", 10.007, 8.0, status=0, user_id="u2", broken_off=True),
-        line("operator", 10.011, 8.0, "/open", status=404),
     ],
 }  # fmt: skip
 
