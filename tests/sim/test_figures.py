@@ -105,18 +105,6 @@ def test_runs_without_anything_in_them(kind: Callable[[Trace], Figure]) -> None:
 
 # ---------------------------------------------------------------------- sequence diagram
 
-HEALTHY = ("two-party signature", "three-party signature", "key generation", "recovery")
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("name", HEALTHY)
-@pytest.mark.parametrize("kind", [sequence_diagram, with_gateway])
-def test_every_message_is_labelled(name: str, kind: Callable[[Trace], Figure]) -> None:
-    figure = drawn(kind, name)
-    written = [line for t in texts(figure) for line in t.get_text().splitlines()]
-    wanted = [f"{m.kind} {size(m.size)}" for m in trace(name).messages]
-    assert sorted(line for line in written if line in wanted) == sorted(wanted)
-
 
 def test_the_cross_of_a_dropped_message_lies_between_lifelines() -> None:
     """From party 1 to party 3, with party 2 in the middle."""

@@ -33,7 +33,8 @@ LOOKS = {
 
 
 def measured() -> Figure:
-    return measured_links([fit(read(page.MEASURED / "ping_linux.txt").series[0], "empirical")])
+    ping, mtr = (read(page.MEASURED / name).series[0] for name in ("ping_linux.txt", "mtr.json"))
+    return measured_links([fit(ping, "empirical"), fit(mtr)])
 
 
 def quantiles() -> Figure:
