@@ -2,7 +2,11 @@
 
 import json
 import re
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -21,6 +25,18 @@ def as_promised():
         for attack in ATTACKS
         for check_on in report.MODES
     ]
+
+
+COPY = Path(__file__).with_name("report.txt")
+"""Reports of two entries, and of cells that are not as they must be."""
+UNLIKE = [
+    replace(as_promised()[at], observed=found)
+    for at, found in (
+        (3, Finding.waiting({3, 1}, "for two")),
+        (4, Finding.refused()),
+        (5, Finding(Verdict.ERROR, shown="KeyError: 'a|b*c**d'")),
+    )
+]
 
 
 def test_a_missing_cell_is_missed():
@@ -70,28 +86,22 @@ def test_an_aborted_cell_counts_only_with_the_right_culprit_step_and_consequence
     assert Cell(rogue, True, replace(right, shown="whatever")).as_expected
 
 
-def test_files_and_status(tmp_path, capsys):
-    """A run of two entries, by name in words and by row."""
-    data, table = tmp_path / "matrix.json", tmp_path / "matrix.md"
-    files = ["--json", str(data), "--markdown", str(table)]
-    assert main(["attacks", "--only", "Rogue key,p4", *files]) == 0
-    out = capsys.readouterr().out.splitlines()
-    assert out[-1] == "4 of 4 cells are as they must be"
-    assert any(line.startswith("D1   rogue key") for line in out)
-    assert not any("do not apply" in line for line in out)
-    found = json.loads(data.read_text())
-    assert [entry["id"] for entry in found["entries"]] == ["D1", "P4"]
-    assert found["cells_as_they_must_be"] == 4
-    assert found["cells"] == 4
-    assert found["not_applicable"] == found["remarks"] == {}
-    rogue = found["entries"][0]
-    assert rogue["check_on"]["as_expected"]
-    assert rogue["check_on"]["observed"]["reason"] == "COMMITMENT_OPENING"
-    assert rogue["check_on"]["observed"]["culprits"] == [2]
-    assert rogue["check_off"]["observed"]["effect"] == "CHOSEN_KEY"
-    text = table.read_text()
-    assert "| D1 | rogue key |" in text
-    assert text.rstrip().splitlines()[-1] == f"{out[-1]}."
+def everything(folder: Path) -> str:
+    """A run of two entries, by name in words and by row, and a matrix with cells unlike them."""
+    files = folder / "matrix.json", folder / "matrix.md"
+    options = "--json", f"{files[0]}", "--markdown", f"{files[1]}"
+    with redirect_stdout(StringIO()) as out:
+        assert main(["attacks", "--only", "Rogue key,p4", *options]) == 0
+    whole = report.Matrix((*as_promised()[:1], *UNLIKE), ("P9 (check off)",))
+    texts = [out.getvalue(), *(file.read_text(encoding="utf-8") for file in files)]
+    texts += [*map(report.line, UNLIKE), report.footer(whole), report.as_markdown(whole)]
+    texts += [f"{name}: {json.dumps(value)}" for name, value in report.as_json(whole).items()]
+    return "\n".join(texts) + "\n"
+
+
+def test_reports_are_as_written_down(tmp_path):
+    """A change shows in a diff: ``python -m tests.attacks.test_report``."""
+    assert everything(tmp_path) == COPY.read_text(encoding="utf-8")
 
 
 def test_a_file_in_no_directory_is_a_usage_error(tmp_path, capsys):
@@ -187,3 +197,8 @@ def test_no_such_file_and_not_for_the_service(capsys, tmp_path):
     assert "is no Python file" in capsys.readouterr().err
     assert main(["attacks", "--from", str(tmp_path)]) == 2
     assert main(["attacks", "--service", "--only", "D1"]) == 2
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        COPY.write_text(everything(Path(folder)), encoding="utf-8")
