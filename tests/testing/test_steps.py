@@ -7,15 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
 from mpcsim.crypto import encoding as wire
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, partition
 from mpcsim.testing import ApiRun, BrokenInvariant
 from mpcsim.testing.api_sequence import Call
-from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer, Request
 from mpcsim.testing.machine.api_steps import BAD_PATHS, FAULTS, NONSENSE, OPERATIONS, PROTECTED
 from mpcsim.testing.machine.rules import CONCURRENT, arguments, outages, rules
@@ -27,13 +24,15 @@ from mpcsim.testing.runs.protocol_run import _code, fault_sentence
 SCALAR, POINT = wire.ScalarCodec(), wire.PointCodec()
 COPY = Path(__file__).with_name("steps.txt")
 JSON = {"content-type": "application/json"}
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "user_id": "the same", "username": "x", "created_at": 0, "signature": "00", "xpub": "x",
     "presignatures": ["p"], "keys": [{"curve": "ed25519", "key_id": "k"}], "public_key": "0xff",
     "wallets": [{"key": {"curve": "ed25519", "public_key": "0xff"}, "address": {}}],
     "token": "a.b.c", "token_type": "Bearer", "expires_in": 1, "key_id": "a-ed25519-1",
 }  # fmt: skip
-SAID = {"{}": {}, "document": DOCUMENT, "result": {"result": True}, "[]": []}
+ODD = {"keys": [{"curve": None, "key_id": 5}, *DOCUMENT["keys"]], "wallets": [5]}
+SAID: dict[str, Any] = {"{}": {}, "document": DOCUMENT, "result": {"result": True}, "[]": []}
+SAID |= {"odd": DOCUMENT | ODD, "no wallets": DOCUMENT | {"wallets": None, "keys": ["k", {}]}}
 ANSWERS = {
     **{name: Answer(200, json.dumps(said), JSON) for name, said in SAID.items()},
     **{f"{status}": Answer(status, '{"error": "x"}', JSON) for status in (400, 404, 409, 504)},
@@ -226,44 +225,6 @@ def everything() -> str:
 def test_steps_are_as_written_down():
     """A change shows in a diff: ``python -m tests.testing.test_steps``."""
     assert everything() == COPY.read_text(encoding="utf-8")
-
-
-def test_secrets_are_masked():
-    secrets = checks.Secrets()
-    assert secrets.masked("nothing") == "nothing"
-    secrets.add('a "pass" word', "alice's password")
-    secrets.add("alice's password", "bob's password")
-    share = "".join(f"{n:04}" for n in range(100))
-    secrets.add(share, "the share")
-    said = secrets.masked(
-        f'{{"a \\"pass\\" word": "{share}", ...{share[180:220]}: alice\'s password'
-    )
-    assert said.startswith('{"<alice\'s password>": "<the share>"')
-    assert said.endswith(": <bob's password>")
-    half = '{"token": "abc\\"def", "encrypted_share":"' + "x" * 999
-    told = f"{Answer(200, half)!r}"
-    assert told == '<Answer 200 {"token":"...", "encrypted_share":"...">'
-    assert "body" not in repr(Request("POST", "/", {"body": "body"}))
-
-
-def test_secrets_are_found_in_any_form():
-    secrets = checks.Secrets()
-    secrets.add('it\'s "secret"', "the password")
-    long = "".join(f"{n:04}" for n in range(100))
-    secrets.add(long, "the share")
-    assert secrets.found_in("nothing") is None
-    assert secrets.found_in('{"x": "it\'s \\"secret\\""}') == "the password"
-    assert secrets.found_in("?p=it%27s%20%22secret%22") == "the password"
-    assert secrets.found_in(f"... {long[100:300]} ...") == "the share"
-    assert secrets.found_in(long[:50]) is None
-    assert secrets.found_in(long[-32:]) == secrets.found_in(long[200:232]) == "the share"
-
-
-def test_presignatures_are_used_up_in_their_order():
-    checks.presignatures_are_used_up(["a", "b", "c"], ["a", "c"])
-    for given, left in (("a", "a"), ("ab", "c"), ("ab", "ba")):
-        with pytest.raises(checks.presignatures_are_used_up.Broken):
-            checks.presignatures_are_used_up(list(given), list(left))
 
 
 if __name__ == "__main__":
