@@ -7,6 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from coincurve import PrivateKey
+from nacl.signing import SigningKey
+
 from mpcsim.crypto import encoding as wire
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
@@ -14,7 +17,14 @@ from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, partition
 from mpcsim.testing import ApiRun, BrokenInvariant
 from mpcsim.testing.api_sequence import Call
 from mpcsim.testing.backend.service import Answer, Request
-from mpcsim.testing.machine.api_steps import BAD_PATHS, FAULTS, NONSENSE, OPERATIONS, PROTECTED
+from mpcsim.testing.machine.api_steps import (
+    BAD_PATHS,
+    FAULTS,
+    HASH,
+    NONSENSE,
+    OPERATIONS,
+    PROTECTED,
+)
 from mpcsim.testing.machine.rules import CONCURRENT, arguments, outages, rules
 from mpcsim.testing.machine.shrink import _candidates
 from mpcsim.testing.model import IssuedShare, Key, User
@@ -30,8 +40,22 @@ DOCUMENT: dict[str, Any] = {
     "wallets": [{"key": {"curve": "ed25519", "public_key": "0xff"}, "address": {}}],
     "token": "a.b.c", "token_type": "Bearer", "expires_in": 1, "key_id": "a-ed25519-1",
 }  # fmt: skip
+ED, EC = SigningKey(bytes(32)), PrivateKey(b"k" * 32)
+PUBLIC = {"ed25519": bytes(ED.verify_key), "secp256k1": EC.public_key.format()}
+SIGNED, HASHED = bytes.fromhex(HASH), EC.sign_recoverable(bytes.fromhex(HASH), hasher=None)
+SIGNATURES = ED.sign(SIGNED).signature.hex(), HASHED[:64].hex() + f"{27 + HASHED[64]:02x}"
+OWN = [{"curve": c, "key_id": f"a-{c}-{n}", "public_key": f"0x{PUBLIC[c].hex()}"}
+       for c, n in (("ed25519", 1), ("secp256k1", 0))]  # fmt: skip
+ADDRESSES = dict.fromkeys(("solana", "evm", "btc", "aptos", "tron", "xrp"), "x")
+RIGHT = DOCUMENT | {"keys": OWN, "encrypted_share": "new", "secret_store": "new"}
+RIGHT["wallets"] = [{"key": key, "address": ADDRESSES} for key in OWN]
 ODD = {"keys": [{"curve": None, "key_id": 5}, *DOCUMENT["keys"]], "wallets": [5]}
 SAID: dict[str, Any] = {"{}": {}, "document": DOCUMENT, "result": {"result": True}, "[]": []}
+SAID |= {
+    key["curve"]: RIGHT | key | {"key_id": "0" * 64, "signature": signature, "presignatures": []}
+    for key, signature in zip(OWN, SIGNATURES, strict=True)
+}
+SAID |= {"twice": RIGHT | {name: RIGHT[name] * 2 for name in ("keys", "wallets")}}
 SAID |= {"odd": DOCUMENT | ODD, "no wallets": DOCUMENT | {"wallets": None, "keys": ["k", {}]}}
 ANSWERS = {
     **{name: Answer(200, json.dumps(said), JSON) for name, said in SAID.items()},
@@ -133,11 +157,12 @@ def prepared(answer: Answer) -> tuple[Canned, ApiRun]:
     for name, curves in {"alice": {"ed25519": 2, "secp256k1": 1}, "bob": {"ed25519": 1}}.items():
         user = api.model.users[name] = User(name, f"{name}-1", name)
         for curve, count in curves.items():
-            key = user.keys[curve] = Key(curve, f"0x{name}", [], presignatures=["p", "q"])
+            public_key = f"0x{PUBLIC[curve].hex() if name == 'alice' else name}"
+            key = user.keys[curve] = Key(curve, public_key, [], presignatures=["p", "q"])
             key.backup = [str(i) for i in range(65)]
             for i in range(count):
                 text = f"{name[0]}-{curve}-{i}"
-                key.replace(IssuedShare(text, f"s-{i}", f"v-{i}", f"0x{name}", curve, "password"))
+                key.replace(IssuedShare(text, f"s-{i}", f"v-{i}", public_key, curve, "password"))
     return target, api
 
 
@@ -192,7 +217,8 @@ def sentences() -> Iterator[str]:
 def everything() -> str:
     lines = []
     cases = {name: (answer, ()) for name, answer in ANSWERS.items()}
-    cases |= {"outage": (ANSWERS["504"], ("operator", "messages"))}
+    for status, name in (("504", "outage"), ("404", "404 in an outage"), ("ed25519", "no outage")):
+        cases[name] = ANSWERS[status], ("operator", "messages")
     for call in CALLS:
         said: dict[str, None] = {}
         found: dict[str, list[str]] = {}
