@@ -19,7 +19,7 @@ from mpcsim.attacks.service.catalogue import CELLS, ENTRIES, FAMILIES, NAMED, un
 from mpcsim.attacks.service.findings import Finding, Refusal, Verdict
 from mpcsim.attacks.service.model import Cell, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
-from tests.attacks.findings import FOUND, in_words
+from tests.attacks.findings import FOUND, run_noted
 from tests.helpers.repo import ROOT
 
 COPY = Path(__file__).with_name("service_report.txt")
@@ -33,9 +33,8 @@ def named(entry):
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_the_service_as_it_is(entry):
-    cell = run_cell(entry)
+    cell, name, found = run_noted(entry)
     assert cell.as_expected, cell
-    name, found = in_words(cell)
     assert found == FOUND[name]
 
 
@@ -43,9 +42,8 @@ def test_the_service_as_it_is(entry):
 @pytest.mark.parametrize("entry", REFUSED, ids=named)
 def test_without_the_check_the_attack_succeeds(entry):
     build = entry.research()
-    cell = run_cell(entry, build)
+    cell, name, found = run_noted(entry, build)
     assert cell.as_expected, cell
-    name, found = in_words(cell)
     assert found == FOUND[name]
     assert repr(build).startswith("RESEARCH: ")
     assert cell.build is not PRODUCT

@@ -28,6 +28,11 @@ from mpcsim.service.rpc.tokens import TokenVerifier
 from tests.helpers.processes import PORTS
 from tests.node.harness import running as in_process
 
+COPY = Path(__file__).with_name("options.txt")
+TOLD = (
+    *("metavar", "default", "param_type", "func", "min", "min_open", "max", "max_open", "nargs"),
+    *("required", "multiple", "is_flag", "exists", "file_okay", "dir_okay", "writable"),
+)
 CHOSEN = (
     *("--queue=3", "--token-lifetime=7", "--lease=9", "--link-timeout=4", "--making-limit=2"),
     *("--making-queue=7", "--making-wait=3.5", "--limit-guesses=5", "--limit-recoveries=3/86400s"),
@@ -251,7 +256,8 @@ def test_the_demo_signs_with_whom_it_is_told_to():
     assert len({message for _, message in signed}) == 3
 
 
-def test_every_option_of_every_command_says_what_it_does() -> None:
+def options() -> Iterator[str]:
+    """Every command with its arguments and options: how they are read, not their help."""
     found = [click.Context(program(), info_name="mpcsim")]
     for context in found:
         if isinstance(group := context.command, click.Group):
@@ -260,9 +266,22 @@ def test_every_option_of_every_command_says_what_it_does() -> None:
                 for name in group.list_commands(context)
             ]
         assert context.command.help, context.command_path
+        yield f"{context.command_path} {' '.join(context.command.collect_usage_pieces(context))}"
         for each in context.command.params:
             assert isinstance(each, click.Argument) or each.help, f"{context.command_path} {each}"
-    assert len(found) > 40
+            told = each.to_info_dict()
+            told |= told.pop("type") | {"metavar": each.make_metavar(context)}
+            shown = ", ".join(
+                f"{name} {getattr(told[name], '__name__', told[name])}"
+                for name in TOLD
+                if told.get(name) is not None and told[name] is not False
+            )
+            yield f"  {' '.join([*each.opts, *each.secondary_opts])}: {shown}"
+
+
+def test_options_are_as_written_down():
+    """A change shows in a diff: ``python -m tests.cli.test_cli``."""
+    assert "\n".join([*options(), ""]) == COPY.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -300,3 +319,7 @@ def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):
     assert serve_command._metrics_ports(asked) == dict(zip(names, range(9100, 9104), strict=True))
     monkeypatch.setenv("METRICS_PORT", "20100")
     assert [*serve_command._metrics_ports(unasked).values()] == [*range(20100, 20104)]
+
+
+if __name__ == "__main__":
+    COPY.write_text("\n".join([*options(), ""]), encoding="utf-8")
