@@ -12,7 +12,7 @@ import pytest
 
 from mpcsim.attacks import report
 from mpcsim.attacks.catalogue import ATTACKS
-from mpcsim.attacks.model import Cell, Effect, Finding, Verdict
+from mpcsim.attacks.model import Cell, Finding, Verdict
 from mpcsim.attacks.selection import select_attacks
 from mpcsim.cli import main
 from mpcsim.errors import InRound, UsageError
@@ -48,28 +48,6 @@ def test_a_missing_cell_is_missed():
     assert matrix.missing == (f"{gone.attack.id} (check {mode})",)
     assert matrix.total == 2 * len(ATTACKS) == matrix.expected_count + 1
     assert "Missing cells" in report.footer(matrix)
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        Finding.harmless(),
-        Finding.broken(Effect.LEAK),
-        Finding(Verdict.ERROR, shown="KeyError: 'x'"),
-    ],
-    ids=str,
-)
-def test_an_unexpected_cell_is_shown_with_what_was_expected(found):
-    cells = as_promised()
-    cells[1] = replace(cells[1], observed=found)
-    matrix = report.collect(cells)
-    assert not matrix.complete
-    assert matrix.expected_count == matrix.total - 1
-    text = report.line(cells[1])
-    assert "UNEXPECTED" in text
-    assert str(found) in text
-    assert f"expected: {cells[1].expected}" in text
-    assert "**unexpected**" in report.as_markdown(matrix)
 
 
 def test_an_aborted_cell_counts_only_with_the_right_culprit_step_and_consequence():

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mpcsim.crypto import Message
-from mpcsim.errors import Aborted, InRound, Reason, UsageError
-from mpcsim.protocols.engine import Done, Waiting
+from mpcsim.errors import UsageError
+from mpcsim.protocols.engine import Done
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.sim import Simulation
 from mpcsim.sim.network.topology import Network
@@ -27,7 +27,7 @@ from mpcsim.testing.runs.protocol_run import (
     run_over_network,
     run_protocol,
 )
-from mpcsim.testing.runs.scenarios import frost_signing, resharing
+from mpcsim.testing.runs.scenarios import frost_signing
 from tests.helpers.tiers import examples
 from tests.testing import implementations
 from tests.testing.own_invariants import all_or_none
@@ -76,19 +76,6 @@ def test_without_losses_and_cheaters_everybody_finishes(data):
     assert all(isinstance(outcome, Done) for outcome in run.outcomes.values())
 
 
-@pytest.mark.parametrize("gave_up", [{}, {2: "MALFORMED_MESSAGE"}])
-@pytest.mark.parametrize("ended", [True, False])
-def test_a_prepared_party_may_wait_for_those_that_gave_up_and_for_nobody_else(gave_up, ended):
-    waiting = Waiting(5, "finish", {"Confirm": frozenset({2})}, gave_up=gave_up)
-    aborted = Aborted(Reason.MALFORMED_MESSAGE, InRound(4, "confirm"))
-    outcomes = {1: waiting, 2: aborted if ended else Done(None)}
-    if gave_up and ended:
-        checks.no_hang(outcomes, (), False)
-    else:
-        with pytest.raises(checks.no_hang.Broken, match="party 1 waits for ever"):
-            checks.no_hang(outcomes, (), False)
-
-
 # ---------------------------------------------------------------------- planted mistakes
 
 
@@ -109,25 +96,6 @@ def test_a_story():
 
 
 # ---------------------------------------------------------------------- the runs themselves
-
-
-def test_a_party_that_comes_back_finishes_and_one_that_does_not_is_missed():
-    scenario = resharing("ed25519", 2, 3, (1, 2), (1, 2, 3))
-    back = run_protocol(scenario, faults=(Crash(2, 1, 10.0),))
-    assert all(isinstance(outcome, Done) for outcome in back.outcomes.values())
-    gone = run_protocol(scenario, faults=(Crash(2, 1),))
-    assert gone.silence
-    assert 2 not in gone.outcomes
-
-
-def test_a_deviation_is_blamed_on_whoever_deviates():
-    scenario = frost_signing(2, 3, (1, 2))
-    assert ".share + 1" in changes(scenario, 2)["SignatureShare"]
-    run = run_protocol(scenario, deviation=Deviation(2, "SignatureShare", ".share + 1"))
-    outcome = run.outcomes[1]
-    assert isinstance(outcome, Aborted)
-    assert outcome.culprits == {2}
-    assert run.sentences[-1] == "party 2 sent party 1 a SignatureShare with share + 1"
 
 
 def test_what_a_run_cannot_do_is_refused():
@@ -195,13 +163,6 @@ def test_a_snippet_is_run_as_it_is_pasted():
         run_protocol(scenario, deviation=Mute(4))
 
 
-def test_an_order_is_told_by_who_overtook_whom():
-    told = run_protocol(frost_signing(2, 3, (1, 2, 3)), order=Order((-1,))).sentences
-    assert told[1] == "at party 2, Commitments from party 3 overtook Commitments from party 1"
-    assert len(told) == 7
-    assert told[-1].endswith("more messages overtook others")
-
-
 def test_the_abort_that_came_first_is_told_first():
     """Party 3 hears the spoilt message first; party 1 hears of that, or of the message, later."""
     scenario = frost_signing(2, 3, (1, 2, 3))
@@ -248,21 +209,6 @@ def test_what_names_nothing_is_refused(how: dict[str, Any], told: str) -> None:
     """A typo would make a test that tests nothing."""
     with pytest.raises(UsageError, match=told):
         run_protocol(**{"scenario": frost_signing(2, 3, (1, 2)), **how})
-
-
-def test_what_never_took_place_is_told() -> None:
-    scenario = frost_signing(2, 3, (1, 2))
-    never = (drop("Commitments", nth=9), Crash(1, 50))
-    idle = [
-        "this never happened: the network lost Commitments number 9",
-        "this never happened: party 1 crashed after 50 messages, for good",
-    ]
-    assert run_protocol(scenario, faults=never).idle == idle
-    network = Network.mesh(scenario.members, 1.0)
-    assert run_over_network(scenario, network, faults=never).idle == idle
-    late = Deviation(2, "SignatureShare", "withheld")
-    stopped = run_protocol(scenario, faults=(drop("Commitments", receiver=2),), deviation=late)
-    assert stopped.idle == ["the cheater never came to deviate"]
 
 
 @pytest.mark.parametrize(
