@@ -35,11 +35,7 @@ DRAWS: list[tuple[Any, tuple[Any, ...]]] = [
     (wallets.networks(), ("star", 1.0, 2.0, 3.0, 100.0)),
     (wallets.networks(), ("preset", "seoul", "tokyo", "lte", 0.01)),
     *((wallets.networks((i, 3)), ("mesh", 5.0, 100.0, 0.2)) for i in (1, 4)),
-    *(
-        (wallets.fault_plans(THREE, lossy=lossy, clocked=clocked), ([],))
-        for lossy in (True, False)
-        for clocked in (True, False)
-    ),
+    *((wallets.fault_plans(THREE, lossy=b, clocked=c), ([],)) for b in (1, 0) for c in (1, 0)),
     (wallets._partitions(THREE), ([3, 1, 2], 2, 5.0, 100.0)),
     (wallets.scenarios(), ("ecdsa", SHARING, (1, 3), (1, 2))),
     (wallets.scenarios(), ("presign", SHARING, (1, 3), 3)),
@@ -51,21 +47,11 @@ DRAWS: list[tuple[Any, tuple[Any, ...]]] = [
     (wallets.adversaries(TWO), (3, "SignatureShare", "withheld", None)),
 ]
 PLAIN = [
-    wallets.hashes(),
-    wallets.messages(),
-    wallets.messages(40),
-    wallets.schedules(),
-    wallets.replays(TWO),
-    wallets.paths(),
-    wallets.user_operations(),
-    wallets.user_operations(signed=False),
-    wallets.users(),
-    wallets.guesses(),
-    wallets.api_messages(),
-    wallets.api_messages("ed25519"),
-]
-
-
+    wallets.hashes(), wallets.messages(), wallets.messages(40), wallets.schedules(),
+    wallets.replays(TWO), wallets.paths(), wallets.user_operations(),
+    wallets.user_operations(signed=False), wallets.users(), wallets.guesses(),
+    wallets.api_messages(), wallets.api_messages("ed25519"),
+]  # fmt: skip
 ED, EC = keys("ed25519"), keys("secp256k1")
 PEER = EC[1].peers[2]
 DKG, RESHARE = key_generation("ed25519", 2, 3), resharing("ed25519", 2, 3, (1, 2), (2, 3, 4))

@@ -13,11 +13,9 @@ from tests.testing.own_node import OwnNode
 pytestmark = pytest.mark.soak  # Whole runs of the kit against services with mistakes: seconds each.
 
 HUNT = Profile("hunt", examples=300, steps=12, both_curves=0.0)
-HUNT_ON_SECP256K1 = Profile("hunt", examples=50, steps=8, both_curves=1.0)
 
 PLANTED: dict[str, tuple[Any, Any, int]] = {
     "a retired share signs": (faulty.OldShareSigns, checks.retired_share_never_signs, 3),
-    "the wrong message is signed": (faulty.SignsSomethingElse, checks.signature_is_right, 2),
     "no lock": (faulty.ForgetsLock, checks.concurrent_requests_do_no_harm, 2),
     "another key after recovery": (faulty.RecoversAnotherKey, checks.public_key_never_changes, 2),
     "errors of another form": (faulty.ErrorsOfTheFramework, checks.error_is_as_specified, 2),
@@ -27,7 +25,7 @@ PLANTED: dict[str, tuple[Any, Any, int]] = {
 }
 """By what is wrong: the service, the invariant that breaks, and the most steps it takes."""
 
-SEEDS = {"a failed recovery": 3, "the wrong message is signed": 1}
+SEEDS = {"a failed recovery": 3}
 """Any seed finds it, most after a while: a part must fail during a recovery."""
 
 
@@ -57,20 +55,3 @@ def test_planted_mistakes(mistake):
     again = taken_again(failure.snippet, service)
     assert type(again) is broken.Broken
     assert again.failure.steps == failure.steps
-
-
-@pytest.mark.parametrize(
-    ("service", "broken"),
-    [
-        (faulty.HighS, checks.signature_is_right),
-        (faulty.IgnoresPaths, checks.signature_is_right),
-        (faulty.SwapsChainCodes, checks.child_is_derived),
-        (faulty.GivesPresignaturesBack, checks.presignatures_are_used_up),
-    ],
-)
-def test_mistakes_that_only_ecdsa_has(service, broken):
-    found = found_in(service, HUNT_ON_SECP256K1, 0)
-    assert type(found) is broken.Broken
-    assert len(found.failure.steps) <= 3, str(found)
-    again = taken_again(found.failure.snippet, service)
-    assert type(again) is broken.Broken

@@ -12,119 +12,90 @@ from nacl.signing import SigningKey
 
 from mpcsim.crypto.bip32 import ExtendedKey, derive
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.errors import UsageError
 from mpcsim.testing import BrokenInvariant, Failure
 from mpcsim.testing.api_sequence import Call, Step
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer, Request
+from mpcsim.testing.backend.target import HttpTarget, without_credentials
 from mpcsim.testing.machine.api_steps.children import _only_key
 from mpcsim.testing.runs.secrets import _Shown
+from tests.testing.own_invariants import nobody_reads_errors, upside_down
 
 COPY = Path(__file__).with_name("judged.txt")
-HASH, JSON = bytes(range(32)), {"content-type": "application/json"}
+HASH = bytes(range(32))
 ED, EC = SigningKey(bytes(32)), PrivateKey(b"k" * 32)
 ED_KEY, EC_KEY = bytes(ED.verify_key).hex(), f"0x{EC.public_key.format().hex()}"
-ED_SIGNED, (R, S, V) = ED.sign(HASH).signature, (
-    (signed := EC.sign_recoverable(HASH, hasher=None))[:32], signed[32:64], signed[64],
-)  # fmt: skip
+ED_SIGNED, EC_SIGNED = ED.sign(HASH).signature.hex(), EC.sign_recoverable(HASH, hasher=None)
+R, S, V = EC_SIGNED[:32], EC_SIGNED[32:64], EC_SIGNED[64]
 HIGH = (SECP256K1.order - int.from_bytes(S, "big")).to_bytes(32, "big")
 ROOT = ExtendedKey(SECP256K1.decode_point(EC.public_key.format()), HASH)
 CHILD = {"xpub": derive(ROOT, (1,)).key.xpub(), "public_key": checks.child_of(ROOT.xpub(), (1,))}
 NO_POINT = base58.b58encode_check(base58.b58decode_check(ROOT.xpub())[:45] + bytes(33)).decode()
 RECORD = {"key_id": "0" * 64, "encrypted_share": "x", "secret_store": "y", "curve": "ed25519"}
 RECORD |= {"public_key": f"0x{ED_KEY}"}
-REFUSED = Answer(404, '{"error": "x"}', JSON)
-JUDGED: list[tuple[Any, ...]] = [
-    *((checks.service_answers, Answer(status, "down")) for status in (0, 200)),
-    *(
-        (checks.error_is_as_specified, Answer(status, text, headers))
-        for status, text, headers in (
-            (404, '{"error": "x"}', {"Content-Type": "Application/JSON; charset=utf-8"}),
-            (404, '{"error": ""}', JSON),
-            (404, '["error"]', JSON),
-            (404, '{"error": "x"}', {}),
-            (418, '{"error": "x"}', JSON),
-            (429, '{"error": "x"}', JSON),
-        )
-    ),
-    *((checks.answer_is_as_specified, REFUSED, *more) for more in ([[404]], [[200, 400], "so"])),
-    *(
-        (checks.unauthenticated_is_refused, "GET", Answer(status, json.dumps({"error": said})), 755)
+MISSING = 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'
+JUDGED: dict[Any, list[Any]] = {
+    checks.error_is_as_specified: [
+        (Answer(404, '{"error": "x"}', {"Content-Type": "Application/JSON; charset=utf-8"}),),
+        *((Answer(404, text, {}),) for text in ('{"error": "x"}', '{"error": ""}', '["error"]')),
+    ],
+    checks.unauthenticated_is_refused: [
+        ("GET", Answer(status, json.dumps({"error": said})), 755)
         for status, said in (
-            (401, 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'),
-            (401, 'Authentication failed: {"code":756,"message":"JWT_MISSING"}'),
-            (401, 'Authentication failed: {"code":755,"message":"JWT_INVALID"}'),
-            (401, 'No. Authentication failed: {"code":755,"message":"JWT_MISSING"}'),
-            (401, "Authentication failed: 755"),
-            (401, "Authentication failed"),
-            (403, 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'),
+            (401, MISSING), (403, MISSING), (401, MISSING.replace("755", "756")),
+            (401, MISSING.replace("MISSING", "INVALID")), (401, f"No. {MISSING}"),
+            (401, "Authentication failed: 755"), (401, "Authentication failed"),
         )
-    ),
-    *(
-        (checks.signature_is_right, "ed25519", ED_KEY, message, signature)
-        for message, signature in (
-            (HASH, ED_SIGNED.hex()),
-            (b"", ED_SIGNED.hex()),
-            (HASH, ED_SIGNED.hex()[1:]),
-            (HASH, None),
-        )
-    ),
-    *(
-        (checks.signature_is_right, "secp256k1", key, HASH, b"".join((r, s, bytes([v]))).hex())
-        for key, r, s, v in (
-            (EC_KEY, R, S, 27 + V),
-            (EC_KEY, R, HIGH, 28 - V),
-            (EC_KEY, R, S, 28 - V),
-            (EC_KEY, R, S, V),
-            (EC_KEY, R, S, 29),
-            (EC_KEY, R, bytes(32), 27),
-            (f"0x02{ED_KEY}", R, S, 27 + V),
-        )
-    ),
-    *((checks.public_key_never_changes, "0xff", found) for found in ("0xff", "0xfe", None)),
-    *(
-        (checks.presignatures_are_used_up, list(given), list(left))
+    ],
+    checks.signature_is_right: [
+        *(("ed25519", ED_KEY, HASH, found) for found in (ED_SIGNED, ED_SIGNED[1:], None)),
+        ("ed25519", ED_KEY, b"", ED_SIGNED),
+        *(
+            ("secp256k1", key, HASH, b"".join((R, s, bytes([v]))).hex())
+            for key, s, v in (
+                (EC_KEY, S, 27 + V), (EC_KEY, HIGH, 28 - V), (EC_KEY, S, 28 - V), (EC_KEY, S, V),
+                (EC_KEY, S, 29), (EC_KEY, bytes(32), 27), (f"0x02{ED_KEY}", S, 27 + V),
+            )
+        ),
+    ],
+    checks.presignatures_are_used_up: [
+        (list(given), list(left))
         for given, left in (("abc", "ac"), ("", ""), ("a", "a"), ("ab", "c"), ("abc", "ba"))
-    ),
-    *(
-        (checks.presignatures_of, {"presignatures": found}, 2)
-        for found in (["p", "q"], ["p", "p"], ["p", "q", "r"], ["p", 1], ["", "p"], "pq")
-    ),
-    (checks.presignatures_of, None, 2),
-    *(
-        (checks.child_is_derived, xpub, (1,), found)
-        for xpub, found in (
-            (ROOT.xpub(), CHILD),
-            *((ROOT.xpub(), CHILD | {name: EC_KEY}) for name in CHILD),
-            (ROOT.xpub(), {"public_key": EC_KEY}),
-            (ROOT.xpub(), None),
-            ("xpub", CHILD),
-            (NO_POINT, CHILD),
-        )
-    ),
-    *(
-        (check, answer)
-        for check in (checks.retired_share_never_signs, checks.damaged_share_never_signs,
-                      checks.nobody_reaches_anothers_key)
-        for answer in (REFUSED, Answer(200, "{}"), Answer(200, '{"result": false}'))
-    ),
-    *((_only_key, found) for found in ({}, *({"wallets": w} for w in (None, [{}], [], [5])))),
-    (_only_key, {"wallets": [{"key": "the only one"}]}),
-    *(
-        (checks.record_problem, None if new is None else RECORD | new, curve)
-        for curve, new in (
-            ("ed25519", {}),
-            ("secp256k1", {"curve": "secp256k1", "public_key": EC_KEY}),
-            ("secp256k1", {"curve": "secp256k1", "public_key": f"0x05{ED_KEY}"}),
-            ("ed25519", {"public_key": f"0x02{'00' * 31}"}),
-            ("ed25519", {"public_key": EC_KEY}),
-            ("secp256k1", {}),
-            ("ed25519", {"key_id": "0" * 63}),
-            ("ed25519", {"secret_store": ""}),
-            ("ed25519", {"encrypted_share": 5}),
-            ("ed25519", None),
-        )
-    ),
-]  # fmt: skip
+    ],
+    checks.presignatures_of: [
+        (None, 2),
+        *(
+            ({"presignatures": found}, 2)
+            for found in ("pq", [*"pq"], [*"pp"], [*"pqr"], ["p", 1], ["", "p"])
+        ),
+    ],
+    checks.child_is_derived: [
+        *((xpub, (1,), CHILD) for xpub in (ROOT.xpub(), "xpub", NO_POINT)),
+        *((ROOT.xpub(), (1,), CHILD | {name: EC_KEY}) for name in CHILD),
+        *((ROOT.xpub(), (1,), found) for found in ({"public_key": EC_KEY}, None)),
+    ],
+    nobody_reads_errors: [
+        (Answer(200, text),) for text in ("{}", '{"error": ""}', '{"error": "x"}')
+    ],
+    upside_down: [("up",)],
+    _only_key: [
+        ({},), *(({"wallets": w},) for w in (None, [{}], [], [5], [{"key": "the only one"}])),
+    ],
+    checks.record_problem: [
+        (None, "ed25519"),
+        *(
+            (RECORD | new, curve)
+            for curve, new in (
+                ("ed25519", {}), ("ed25519", {"public_key": f"0x02{'00' * 31}"}),
+                ("ed25519", {"public_key": EC_KEY}), ("ed25519", {"key_id": "0" * 63}),
+                ("ed25519", {"secret_store": ""}), ("ed25519", {"encrypted_share": 5}),
+                ("secp256k1", {}), ("secp256k1", {"curve": "secp256k1", "public_key": EC_KEY}),
+                ("secp256k1", {"curve": "secp256k1", "public_key": f"0x05{ED_KEY}"}),
+            )
+        ),
+    ],
+}  # fmt: skip
 SECRETS = {
     'it\'s a "pass" word': "alice's password",
     'it\'s a "pass" word or two': "bob's password",
@@ -144,36 +115,27 @@ SHOWN = b"\x00\x01secret'\xfb\xff\xfe\xd7\x6d\xf8" + HASH[:5]
 BASE64 = b64encode(SHOWN).decode()
 CODE = "a\n\nb"
 WRITTEN = [
-    SHOWN.hex().upper(),
-    SHOWN.hex()[:12],
-    SHOWN.hex()[:11],
-    f"{SHOWN.hex()}00",
-    f"{int.from_bytes(SHOWN, 'little')}",
-    f"{int.from_bytes(SHOWN, 'big')}"[:12],
-    BASE64,
-    BASE64.translate(str.maketrans("+/", "-_")),
-    BASE64[4:20],
-    BASE64[4:19],
-    BASE64.upper(),
-    f"{SHOWN!r}",
-    f"{SHOWN + b'more'!r}",
-    f"{SHOWN[:9]!r}",
-    "nothing at all",
-]
+    SHOWN.hex().upper(), SHOWN.hex()[:12], SHOWN.hex()[:11], f"{SHOWN.hex()}00",
+    f"{int.from_bytes(SHOWN, 'little')}", f"{int.from_bytes(SHOWN, 'big')}"[:12],
+    BASE64, BASE64.translate(str.maketrans("+/", "-_")), BASE64[4:20], BASE64[4:19],
+    BASE64.upper(), f"{SHOWN!r}", f"{SHOWN + b'more'!r}", f"{SHOWN[:9]!r}", "nothing at all",
+]  # fmt: skip
 
 
 def told(check: Any, *arguments: Any) -> str:
     try:
         return f"{check(*arguments)}"
     except BrokenInvariant as broken:
-        return f"{broken.name}: {broken.problem}"
+        return f"{broken.name}: {broken.statement} {broken.problem}"
+    except UsageError as error:
+        return f"{error}"
 
 
 def everything() -> Iterator[str]:
-    for check, *arguments in JUDGED:
-        shown = ", ".join(map(str, arguments))
-        name = getattr(check, "name", "") or check.__name__
-        yield f"{name}({shown})\n  {told(check, *arguments)}"
+    for check, cases in JUDGED.items():
+        for case in cases:
+            name = getattr(check, "name", "") or check.__name__
+            yield f"{name}({', '.join(map(str, case))})\n  {told(check, *case)}"
     secrets = checks.Secrets()
     yield secrets.masked("nothing is known")
     for secret, what in SECRETS.items():
@@ -190,11 +152,15 @@ def everything() -> Iterator[str]:
         yield f"{Answer(200, text)!r}"
     yield f"{Answer(0, 'late')!r}, {Request('POST', '/', {'body': 'body'}, 'token')!r}"
     yield f"{Request('POST', '/').headers()}, {Request('POST', '/', token='t').headers()}"
+    for where in ("http://somebody:secret@127.0.0.1:1", "http://node/v3?token=x"):
+        with HttpTarget(where, str) as target:
+            yield f"{target.recipe}; {without_credentials(f'--wallet-target={where}')}"
     broken = checks.service_answers.Broken("x" * 88)
     for steps in ([], [""], ["alice signed", ""], ["bob", "alice lost"], ["bob", "alice lost!"]):
         yield f"{Failure(broken, steps, '').headline}\n{Failure(broken, steps, '')}"
     for seed, budget in ((0, ""), (7, "2 runs")):
         yield f"{Failure(broken, [], CODE, seed=seed, budget=budget, notes=['again'])}"
+    yield f"{nobody_reads_errors}, {nobody_reads_errors.recipe}"
     yield f"{Step(Call('sign', {'a': 1, 'b': ''}))}, {Call('health')}"
 
 

@@ -9,6 +9,7 @@ from mpcsim.errors import UsageError
 from mpcsim.testing import ApiRun, check_wallet_service, plugin
 from mpcsim.testing.backend import known_deviations
 from mpcsim.testing.backend import service_checks as checks
+from mpcsim.testing.machine.api_steps.base import step
 from tests.helpers.processes import pytest_with_the_kit
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
@@ -74,6 +75,25 @@ def test_an_exception_with_nothing_waived_is_no_waiver() -> None:
 
     with Broken() as target, pytest.raises(KeyError):
         ApiRun(target, known_deviations={"body_is_as_specified": OURS}).health()
+
+
+class Tripping(ApiRun):
+    """Whose health lacks what the step needs, once the answer is waived."""
+
+    @step
+    def health(self) -> None:
+        checks.body_is_as_specified("wrong")
+        raise self.error  # type: ignore[attr-defined]
+
+
+def test_what_a_waived_answer_makes_a_step_trip_over() -> None:
+    api = Tripping(SimpleNamespace(), known_deviations={"body_is_as_specified": OURS})
+    for kind in (AttributeError, KeyError, TypeError, ValueError):
+        api.error = kind()
+        api.health()
+    api.error = RuntimeError()
+    with pytest.raises(RuntimeError):
+        api.health()
 
 
 def test_how_often_each_was_needed() -> None:

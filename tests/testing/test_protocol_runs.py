@@ -79,22 +79,6 @@ def test_without_losses_and_cheaters_everybody_finishes(data):
 # ---------------------------------------------------------------------- planted mistakes
 
 
-def test_a_story():
-    scenario = implementations.Fragile.of(frost_signing(2, 3, (1, 2)))
-    with pytest.raises(checks.no_exception.Broken) as caught:
-        run_protocol(scenario, replays=(MessageReplay(3, before=2),))
-    lines = str(caught.value).splitlines()
-    assert lines[:5] == [
-        "No party raises, whatever it receives: runs end in outcomes.",
-        "[no_exception]",
-        "",
-        "  1. parties 1 and 2 ran frost",
-        "  2. party 2 replayed message 3 of session 1 (SignatureShare) to party 1 in session 2",
-    ]
-    assert lines[5].startswith("  3. party 1 raised KeyError")
-    assert "    Fragile.of(frost_signing(2, 3, (1, 2)))," in "\n".join(lines)
-
-
 # ---------------------------------------------------------------------- the runs themselves
 
 
