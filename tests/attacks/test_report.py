@@ -1,7 +1,6 @@
 """The matrix as text, JSON and Markdown; its exit status and its last line."""
 
 import json
-import re
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -13,9 +12,8 @@ import pytest
 from mpcsim.attacks import report
 from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.model import Cell, Finding, Verdict
-from mpcsim.attacks.selection import select_attacks
 from mpcsim.cli import main
-from mpcsim.errors import InRound, UsageError
+from mpcsim.errors import InRound
 
 
 def as_promised():
@@ -82,25 +80,7 @@ def test_reports_are_as_written_down(tmp_path):
     assert everything(tmp_path) == COPY.read_text(encoding="utf-8")
 
 
-def test_a_file_in_no_directory_is_a_usage_error(tmp_path, capsys):
-    assert main(["attacks", "--json", str(tmp_path / "nowhere" / "x.json")]) == 2
-    assert "no such directory" in capsys.readouterr().err
-
-
 # ---------------------------------------------------------------------- some of them, and one's own
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("rogue", "unknown attack 'rogue'; did you mean D1 (rogue key)?"),
-        ("D99", "unknown attack 'D99'; did you mean D9 ("),
-        ("", "unknown attack '' (known: O1, "),
-    ],
-)
-def test_an_unknown_attack(name, message):
-    with pytest.raises(UsageError, match=re.escape(message)):
-        select_attacks([name])
 
 
 OWN = """
@@ -168,13 +148,6 @@ def test_a_file_that_is_of_no_use(own, monkeypatch, capsys, text, message):
     monkeypatch.chdir(own.parent)
     assert main(["attacks", "--from", own.name]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_no_such_file_and_not_for_the_service(capsys, tmp_path):
-    assert main(["attacks", "--from", str(tmp_path / "none.py")]) == 2
-    assert "is no Python file" in capsys.readouterr().err
-    assert main(["attacks", "--from", str(tmp_path)]) == 2
-    assert main(["attacks", "--service", "--only", "D1"]) == 2
 
 
 if __name__ == "__main__":

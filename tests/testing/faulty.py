@@ -212,18 +212,3 @@ class AnswersTooLate(Faulty):
         if self.late and asked.operation in ("generate", "recover"):
             return Said.of(504, {"error": "Gateway Timeout"})
         return said
-
-
-class FailedRecoveryForgetsKey(Faulty):
-    """Drops the old key before the new one is there."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app)
-        self.lost: set[str] = set()
-
-    def says(self, asked: Asked, said: Said) -> Said:
-        if asked.operation == "recover" and said.status >= 500:
-            self.lost.add(asked.token)
-        if asked.operation == "key" and asked.token in self.lost and said.status == 200:
-            return Said.of(200, said.document | {"keys": []})
-        return said

@@ -152,7 +152,7 @@ def everything() -> Iterator[str]:
         yield f"{Answer(200, text)!r}"
     yield f"{Answer(0, 'late')!r}, {Request('POST', '/', {'body': 'body'}, 'token')!r}"
     yield f"{Request('POST', '/').headers()}, {Request('POST', '/', token='t').headers()}"
-    for where in ("http://somebody:secret@127.0.0.1:1", "http://node/v3?token=x"):
+    for where in ("http://somebody:secret@127.0.0.1:1", "http://node"):
         with HttpTarget(where, str) as target:
             yield f"{target.recipe}; {without_credentials(f'--wallet-target={where}')}"
     broken = checks.service_answers.Broken("x" * 88)

@@ -19,7 +19,7 @@ from mpcsim.sim.run.faults import Crash, drop, partition
 from mpcsim.testing import invariant, protocols
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.runs import protocol_checks as checks
-from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation, changes
+from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation
 from mpcsim.testing.runs.protocol_run import (
     MessageReplay,
     Order,
@@ -76,18 +76,7 @@ def test_without_losses_and_cheaters_everybody_finishes(data):
     assert all(isinstance(outcome, Done) for outcome in run.outcomes.values())
 
 
-# ---------------------------------------------------------------------- planted mistakes
-
-
 # ---------------------------------------------------------------------- the runs themselves
-
-
-def test_what_a_run_cannot_do_is_refused():
-    scenario = frost_signing(2, 3, (1, 2))
-    with pytest.raises(UsageError, match="run_over_network"):
-        run_protocol(scenario, faults=(partition((1,), (2,)),))
-    with pytest.raises(UsageError, match="party 3 takes no part"):
-        changes(scenario, 3)
 
 
 def test_an_invariant_of_ones_own_is_asked_and_told():
@@ -183,6 +172,7 @@ NAMELESS: dict[str, tuple[dict[str, Any], str]] = {
     "receiver": ({"deviation": Deviation(1, "Commitments", "withheld", 1)}, "nothing to party 1"),
     "one fault": ({"faults": drop("Commitments")}, "expected several, not one MessageFault"),
     "no fault": ({"faults": ("drop",)}, "faults: 'drop' is none"),
+    "partition": ({"faults": (partition((1,), (2,)),)}, "a clock: use run_over_network"),
     "no order": ({"order": [1, 0]}, "order: expected Order, not list"),
     "no scenario": ({"scenario": "frost"}, "scenario: expected ProtocolScenario, not str"),
 }
