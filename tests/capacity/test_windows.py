@@ -85,7 +85,7 @@ def run_of_windows(
         made_of=np.zeros((1, CLASSES, 1 + len(PARTS))),
     )
     layout: Any = SimpleNamespace(
-        resources=[SimpleNamespace(name="cores of gateway 1")],
+        resources=[SimpleNamespace(name="cores of gateway 1", cores=2)],
         processes=["gateway 1.1"],
         service=SimpleNamespace(processes={"threads": np.array([8])}),
     )
@@ -190,11 +190,8 @@ def test_overload_is_a_queue_that_grows(
 ) -> None:
     queue = [first + grows_by_s * WINDOW_S * k for k in range(TEN)]
     said = run_of_windows(in_flight=queue, arrivals=Steady(per_s)).overload
-    assert (
-        said.startswith(f"{per_s:g} calls a second come and {answered} are")
-        if answered
-        else not said
-    )
+    assert bool(said) == bool(answered)
+    assert said.startswith(f"{per_s:g} calls a second come and {answered} are" * bool(answered))
     assert run_of_windows(in_flight=queue, arrivals=Users(9)).overload == ""
 
 
@@ -347,10 +344,7 @@ def test_the_cheapest_takes_the_most_that_it_has_named() -> None:
     ("price", "tried"),
     [
         (search.total_cores, [(1, 1), (1, 2), (2, 1), (2, 2)]),  # more of one thing may do
-        (
-            lambda deployment: -search.total_cores(deployment),
-            [(2, 2)],
-        ),  # less of everything does not
+        (lambda each: -search.total_cores(each), [(2, 2)]),  # less of everything does not
     ],
 )
 def test_what_has_no_more_of_anything_than_what_failed_is_not_tried(
