@@ -17,13 +17,6 @@ from tests.testing.own_node import OwnNode
 OURS = "as ours does"
 
 
-class NoTokens(faulty.Faulty):
-    """Answers of which a step needs more than there is."""
-
-    def says(self, asked: faulty.Asked, said: faulty.Said) -> faulty.Said:
-        return faulty.Said.of(200, {}) if asked.operation.startswith("token") else said
-
-
 def test_a_step_that_is_waived_is_not_taken() -> None:
     with OwnNode(faulty.PlainHealth) as target:
         with pytest.raises(checks.body_is_as_specified.Broken):
@@ -56,16 +49,6 @@ def test_it_is_waived_where_it_says_and_nowhere_else() -> None:
         # Outside of a step nothing is waived.
         with pytest.raises(checks.error_is_as_specified.Broken):
             checks.error_is_as_specified(api.exchanged[-1][1])
-
-
-def test_a_step_that_cannot_go_on_ends_there() -> None:
-    with OwnNode(NoTokens) as target:
-        api = ApiRun(target, known_deviations={"key_token/body_is_as_specified": OURS})
-        api.generate("alice", "ed25519")
-        api.key_token("alice", "ed25519")
-        api.sign("alice", "ed25519")
-        steps = [step.call.method for step in api.sequence.steps]
-        assert steps == ["generate", "key_token", "sign"]
 
 
 def test_an_exception_with_nothing_waived_is_no_waiver() -> None:

@@ -23,7 +23,6 @@ from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation
 from mpcsim.testing.runs.protocol_run import (
     MessageReplay,
     Order,
-    record_session,
     run_over_network,
     run_protocol,
 )
@@ -77,18 +76,6 @@ def test_without_losses_and_cheaters_everybody_finishes(data):
 
 
 # ---------------------------------------------------------------------- the runs themselves
-
-
-def test_an_invariant_of_ones_own_is_asked_and_told():
-    """All signed but one, to whom the network brought nothing."""
-    scenario = frost_signing(2, 3, (1, 3))
-    assert run_protocol(scenario, invariants=[all_or_none]).outcomes
-    with pytest.raises(all_or_none.Broken) as caught:
-        run_protocol(scenario, faults=(drop("SignatureShare", sender=3),), invariants=[all_or_none])
-    assert caught.value.name == "all_or_none"
-    assert "invariants=(all_or_none, )," in str(caught.value)
-    with pytest.raises(UsageError, match="invariant"):
-        run_protocol(scenario, invariants=[len])
 
 
 def test_an_exception_over_a_network():
@@ -153,11 +140,6 @@ def test_the_abort_that_came_first_is_told_first():
 def all_finish(run: protocols.ProtocolRun) -> str | None:
     """Everybody finishes, whoever cheats."""
     return None if all(isinstance(o, Done) for o in run.outcomes.values()) else "not all did"
-
-
-def test_orders_and_replays_shrink_to_nothing():
-    assert str(Order()) == "messages arrived in the order [0]"
-    assert len(record_session(frost_signing(2, 3, (1, 2)))) == 4
 
 
 NAMELESS: dict[str, tuple[dict[str, Any], str]] = {
