@@ -6,7 +6,7 @@ import pytest
 
 from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE, REMARKS, ROWS, uncovered
 from mpcsim.attacks.gallery import entries
-from mpcsim.attacks.model import Effect, _list, run_cell
+from mpcsim.attacks.model import Effect, Verdict, _list, run_cell
 from mpcsim.attacks.picture import OTHER, SERIOUS
 from mpcsim.attacks.service import catalogue as matrix
 from mpcsim.attacks.service import entries as matrix_entries
@@ -24,6 +24,13 @@ def test_cell(attack, check_on):
     assert cell.observed == cell.expected, f"{cell.observed} ({cell.observed.shown})"
     name, found = in_words(cell)
     assert found == FOUND[name]
+
+
+def test_check_on_never_succeeds_and_check_off_always_does():
+    for attack in ATTACKS:
+        assert attack.expected_on.verdict not in (Verdict.BROKEN, Verdict.ERROR), attack.id
+        assert attack.expected_off.verdict is Verdict.BROKEN, attack.id
+        assert attack.expected_off.effect is not None, attack.id
 
 
 def test_every_row_of_the_table_is_accounted_for():

@@ -50,8 +50,6 @@ IN_MEMORY: list[dict[str, Any]] = [
     *({"order": Order(numbers)} for numbers in ((0,), (-1,), (2, 0), (3, -1, 1))),
     *({"replays": (MessageReplay(3, before=n),)} for n in (1, 2, 5, 99)),
     {"replays": (MessageReplay(12, before=4), MessageReplay(1), MessageReplay(6, before=4))},
-    {"replays": (MessageReplay(1, before=2),), "faults": (Crash(2, 0),)},
-    {"replays": (MessageReplay(2),), "faults": (duplicate("Commitments", nth=1),)},
     *({"faults": faults} for faults in FAULTS),
     *({"faults": noise(drop=0.3), "seed": n} for n in (1, 2)),
     *({"deviation": Deviation(2, "SignatureShare", "withheld", to)} for to in (None, 1)),
