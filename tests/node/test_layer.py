@@ -249,6 +249,12 @@ def test_whole_records_are_taken_and_unknown_fields_refused(layer):
         assert error_of(refused, 400) == r"Unknown field: signers\n" + 56 * "x"
 
 
+def test_whoever_sends_presignatures_is_told_what_is_left(layer):
+    for sent, left in (({}, None), ({"presignatures": []}, [])):
+        answer = layer.user().post("/v3/wallet/sign", SIGN | sent).json()
+        assert answer.get("presignatures") == left
+
+
 QUERIED = [
     *((query, "Missing query parameter: id") for query in ("", "?ID=" + EXAMPLE_KEY_ID)),
     *(

@@ -11,6 +11,7 @@ from dataclasses import astuple, replace
 
 import pytest
 
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.service.mpc_node import store as stores
 from mpcsim.service.mpc_node.events import EMPTY, Kind, head_outcome
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
@@ -275,6 +276,18 @@ def test_suspensions_that_cannot_be_written_are_listed_and_owed(store):
         assert [store.suspended_key_ids(n) for n in (9, 1)] == [["a", "b"], ["a"]]
         store.database._writer.execute("PRAGMA query_only = OFF")
         store.write_pending()
+
+
+def test_seal_keys_that_are_lost_are_counted_and_what_was_sealed_to_them_is_known(store):
+    put_in_force(store, "a")
+    store.prepare(stored("b", "a"))
+    vote(store, "b")
+    for number in (1, 2):
+        with store.database.transaction() as cursor:
+            cursor.execute("DELETE FROM secrets WHERE name = 'seal_key'")
+        assert store.keys.replace_seal_key(SystemRng()) == 2
+        assert store.keys.seal_number() == number
+    assert all(map(store.keys.sealed_to_lost_key, "ab"))
 
 
 @pytest.mark.parametrize("number", [0, 1 << 32])
