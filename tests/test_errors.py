@@ -58,8 +58,8 @@ def test_text(aborted: Aborted, text: str) -> None:
 def test_a_library_that_is_missing_is_named_with_its_extra() -> None:
     with pytest.raises(MissingExtra) as caught, needs_extra("lab", "a page"):
         import_module("nowhere.at_all")
-    assert str(caught.value) == "a page needs nowhere: install mpcsim[lab]"
-    assert caught.value.name == "nowhere"
+    said = caught.value
+    assert (str(said), said.name) == ("a page needs nowhere: install mpcsim[lab]", "nowhere")
 
 
 def test_consequences_in_a_few_words() -> None:

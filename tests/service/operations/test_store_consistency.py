@@ -195,8 +195,7 @@ def share(state=ACTIVE, key_id="k", public_key=b"K", recoveries=2):
 
 SHARES = {
     "none": [],
-    "prepared": [share(PREPARED)],
-    "voted": [share(VOTED)],
+    **{state: [share(state)] for state in (PREPARED, VOTED)},
     "active": [share()],
     "older": [share(key_id="o", recoveries=1)],
     "other": [share(key_id="o")],
