@@ -111,13 +111,13 @@ def test_a_twin_may_be_off_by_its_bound_or_what_repeats_scatter(twin, verdict):
     assert "   within 20%" in scattered.row()
 
 
-GIVEN: dict[str, list[tuple[float, ...]]] = {
-    **dict.fromkeys(("protocols", "simulator"), [(1,), (60,)]),
-    **dict.fromkeys(("accuracy", "starting"), [(1,), (5,)]),
-    "rest": [(1,), (3,)],
-    "service": [(167,), (10_000,)],
-    "notebooks": [(), ()],
-    "capacity": [(2, 5.0), (5, 30.0)],
+GIVEN: dict[str, tuple[tuple[float, ...], ...]] = {
+    **dict.fromkeys(("protocols", "simulator"), ((1,), (60,))),
+    **dict.fromkeys(("accuracy", "starting"), ((1,), (5,))),
+    "rest": ((1,), (3,)),
+    "service": ((167,), (10_000,)),
+    "notebooks": ((), ()),
+    "capacity": ((2, 5.0), (5, 30.0)),
 }
 """How much is measured with --runs 1, and without."""
 
