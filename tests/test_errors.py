@@ -36,8 +36,8 @@ from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
     ("aborted", "text"),
     [
         (
-            Aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), frozenset({2})),
-            "aborted in round 3 (respond): OT-extension correlation check fails; party 2; "
+            Aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), frozenset({8, 2})),
+            "aborted in round 3 (respond): OT-extension correlation check fails; party 2, 8; "
             "ban and discard OT",
         ),
         (

@@ -15,10 +15,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Annotation, Text
 
+from mpcsim.sim import Network, Policy
 from mpcsim.sim.figures import measured_links, quantile_plot, sequence_diagram
 from mpcsim.sim.network.measured import fit, read
 from tests.helpers import figures as page
-from tests.helpers.traces import trace
+from tests.helpers.traces import simulation, trace
 
 LOOKS = {
     "color": "#000000", "facecolor": "", "edgecolor": "", "alpha": "None", "linewidth": "1",
@@ -40,11 +41,19 @@ def quantiles() -> Figure:
     return quantile_plot({"1 %": {"first": (times, times * 1.02), "second": (times, times + 9)}})
 
 
+def waiting() -> Figure:
+    """The client's message is at the gateway from 20 ms on, the institution's on its link."""
+    network = Network.star(20.0, 5.0, 140.0, service_ms=50.0)
+    stopped = simulation(network, policy=Policy(timeout_ms=40.0)).sign(signers=(1, 3))
+    return sequence_diagram(stopped.trace, gateway=True)
+
+
 OF_RUNS = {name: page.every()[name] for name in (
     "sequence_diagram, aborted", "sequence_diagram, with the gateway",
     "gantt, cold connections", "critical_path, cold connections", "data_flow", "steps_diagram",
 )}  # fmt: skip
 OF_RUNS["sequence_diagram, dropped"] = lambda: sequence_diagram(trace("dropped"))
+OF_RUNS["sequence_diagram, waiting"] = waiting
 OF_EXPERIMENTS = {name: page.every()[name] for name in (
     "Comparison.plot, two scopes", "Comparison.ranked_bars", "Comparison.stacked_bars",
     "tail_plot", "heat_map, counts", "curves", "curves, steps", "panels", "stacked_bars",

@@ -16,7 +16,7 @@ from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway.registry import RegisteredKey, Registry
-from mpcsim.service.gateway.store_consistency import KnownKey, inconsistency_of
+from mpcsim.service.gateway.store_consistency import ConsistencyCheck, KnownKey, inconsistency_of
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED, ShareInfo
 from mpcsim.service.storage.database import Database
@@ -215,6 +215,12 @@ def test_inconsistencies_are_explained_as_written_down():
         of = "registered" if registered else "unknown"
         found.append(f"{of}, {a} | {b}: {said.text}; {', '.join(said.files)}; {said.older}")
     assert found == copy
+
+
+def test_a_store_is_empty_that_has_no_share_of_any_key():
+    held = [{2: SHARES["active"], 3: []}, {2: [], 3: []}]
+    keys = {("u", str(n)): KnownKey(KEY, shares) for n, shares in enumerate(held)}
+    assert ConsistencyCheck(keys, {"u"})._empty == {3}
 
 
 # ---------------------------------------------------------------------- no store yet
