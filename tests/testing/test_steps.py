@@ -23,9 +23,9 @@ from mpcsim.testing.machine.shrink import _candidates
 from mpcsim.testing.model import IssuedShare, Key, User
 from mpcsim.testing.runs.fields import _changes, _spoils
 from mpcsim.testing.runs.protocol_run import _code, fault_sentence
+from tests.helpers.reviewed import check_reviewed
 
 SCALAR, POINT = wire.ScalarCodec(), wire.PointCodec()
-COPY = Path(__file__).with_name("steps.txt")
 JSON = {"content-type": "application/json"}
 DOCUMENT = {
     "user_id": "the same", "username": "x", "created_at": 0, "signature": "00", "xpub": "x",
@@ -190,7 +190,7 @@ def sentences() -> Iterator[str]:
         yield f"{fault_sentence(fault)}: {_code((fault,))}"
 
 
-def everything() -> str:
+def everything() -> list[str]:
     lines = []
     cases = {name: (answer, ()) for name, answer in ANSWERS.items()}
     cases |= {"outage": (ANSWERS["504"], ("operator", "messages"))}
@@ -220,12 +220,11 @@ def everything() -> str:
         f"{outages(target)}",
         *("; ".join(map(str, each)) for each in _candidates(calls, parts)),
     ]
-    return "\n".join([*lines, *changed_fields(), *sentences()]) + "\n"
+    return [*lines, *changed_fields(), *sentences()]
 
 
 def test_steps_are_as_written_down():
-    """A change shows in a diff: ``python -m tests.testing.test_steps``."""
-    assert everything() == COPY.read_text(encoding="utf-8")
+    check_reviewed(everything(), Path(__file__).with_name("steps.txt"))
 
 
 def test_secrets_are_masked():
@@ -264,7 +263,3 @@ def test_presignatures_are_used_up_in_their_order():
     for given, left in (("a", "a"), ("ab", "c"), ("ab", "ba")):
         with pytest.raises(checks.presignatures_are_used_up.Broken):
             checks.presignatures_are_used_up(list(given), list(left))
-
-
-if __name__ == "__main__":
-    COPY.write_text(everything(), encoding="utf-8")
