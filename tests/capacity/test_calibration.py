@@ -124,23 +124,6 @@ def columns(**ms):
     return np.array([[ms.get(name, 0.0) for name in reading.COLUMNS]] * 3)
 
 
-def test_a_message_has_the_stages_that_were_seen_in_their_order():
-    found = reading.Samples(
-        {"m": columns(loop=2.0, thread=4.0, after=1.0, loop_disk=0.5, free=3.0)}, {}
-    )
-    curves = reading.Samples({"m": columns(loop_curve=0.6, thread_curve=3.5)}, {})
-    made = found.stages("m", curves)
-    assert [(stage.kind, pytest.approx(stage.mean_ms)) for stage in made] == [
-        ("loop", 2.0),
-        ("loop disk", 0.5),
-        ("thread", 4.0),
-        ("free thread", 3.0),
-        ("loop", 1.0),
-    ]
-    assert [stage.curve for stage in made] == pytest.approx([0.2, 0, 0.5, 0, 0.2])
-    assert found.stages("other", curves) == ()
-
-
 def test_event_loops_have_as_many_turns_for_a_message_as_most_often():
     turns = [np.array(each) for each in ([1.0, 3.0], [2.0, 2.0], [4.0])]
     found = reading.Samples({"m": columns(loop=8.0, later=1.0)}, {}, {"m": turns})
