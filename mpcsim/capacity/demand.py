@@ -16,6 +16,7 @@ import numpy as np
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.simulation.call_graph import ROLES
 from mpcsim.capacity.simulation.layout import Layout
+from mpcsim.sim.network.traffic import wire_bytes
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Demand:
 
     seconds: Mapping[str, float]
     """Mean service demand of a call by resource, divided by the number of its servers (cores,
-    threads)."""
+    threads); of a link's direction, the time that its bytes take at the link's rate."""
 
     @property
     def bottleneck(self) -> str:
@@ -55,7 +56,8 @@ def rounded_down(value: float) -> float:
 def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
     """Return the service demand of calls, of which each operation has its share.
 
-    The cost of event-loop iterations is left out: under load, many jobs share one.
+    Left out are the cost of event-loop iterations (under load, many jobs share one), and
+    acknowledgements and retransmissions on links: the real demand is larger, the capacity smaller.
     """
     service, calls = layout.service, layout.calls
     tables, levels = service.tables, service.levels
@@ -63,8 +65,17 @@ def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
     loops = np.zeros(len(layout.processes))
     resources = np.zeros(len(layout.resources))
     threads = np.zeros(len(layout.processes))
+    links: dict[str, float] = {}
     whole = sum(mix.values())
     for number, share in mix.items():
+        for sent in layout.shapes[number].messages:
+            link, side, _ = layout.links.between(sent.source, sent.target)
+            if sent.has_cost and link != kernel.NONE:
+                ends = layout.model.links[link]
+                direction = ends.direction((ends.a, ends.b)[side])
+                size = wire_bytes(layout.model.connection, sent.size)
+                ms = 8 * size / (direction.mbit_per_s * 1000) * share / whole
+                links[f"link {direction}"] = links.get(f"link {direction}", 0.0) + ms
         operation = calls.operations[number]
         first = operation["first_message"]
         for message in calls.messages[first : first + operation["messages"]]:
@@ -82,7 +93,8 @@ def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
                         loops[process] += ms
                     if kind in {kernel.THREAD, kernel.FREE_THREAD, kernel.THREAD_DISK}:
                         threads[process] += ms / record["threads"]
-    found = {f"event loop of {p}": ms for p, ms in zip(layout.processes, loops, strict=True)}
+    found = links
+    found |= {f"event loop of {p}": ms for p, ms in zip(layout.processes, loops, strict=True)}
     found |= {f"threads of {p}": ms for p, ms in zip(layout.processes, threads, strict=True)}
     found |= {
         resource.name: ms / resource.cores

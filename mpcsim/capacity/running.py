@@ -50,7 +50,8 @@ Costs (``model.costs``)
 
 Results (``results``)
     latency     quantile sketches in windows; intervals from batch means (``results.intervals``)
-    bound       throughput <= 1 / max_k D_k, with D_k the demand at resource k (``demand``)
+    bound       throughput <= 1 / max_k D_k, with D_k the demand at resource k, directions of links
+                included (``demand``)
     shortages   tests with an error rate of 1 % (``results.answers``)
     check       Little's law: calls in flight = throughput * latency (``RunRecord.littles_law``)
 

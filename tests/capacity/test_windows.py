@@ -85,7 +85,7 @@ def run_of_windows(
         made_of=np.zeros((1, CLASSES, 1 + len(PARTS))),
     )
     layout: Any = SimpleNamespace(
-        resources=[SimpleNamespace(name="cores of gateway 1")],
+        resources=[SimpleNamespace(name="cores of gateway 1", cores=2)],
         processes=["gateway 1.1"],
         service=SimpleNamespace(processes={"threads": np.array([8])}),
     )
@@ -186,11 +186,8 @@ def test_overload_is_a_queue_that_grows(
 ) -> None:
     queue = [first + grows_by_s * WINDOW_S * k for k in range(TEN)]
     said = run_of_windows(in_flight=queue, arrivals=Steady(per_s)).overload
-    assert (
-        said.startswith(f"{per_s:g} calls a second come and {answered} are")
-        if answered
-        else not said
-    )
+    assert bool(said) == bool(answered)
+    assert said.startswith(f"{per_s:g} calls a second come and {answered} are" * bool(answered))
     assert run_of_windows(in_flight=queue, arrivals=Users(9)).overload == ""
 
 

@@ -120,7 +120,7 @@ class Tester:
                     break
                 # What fails without a mutant, too, says nothing.
                 if killer.startswith("exit code"):
-                    if run(self._limited(left)).killer:
+                    if run(self._limited(left)).killer.startswith("exit code"):
                         break
                 elif killer not in self.sound:
                     self.sound[killer] = not run(self._limited([killer])).killer

@@ -140,7 +140,7 @@ def anew(tests: Sequence[Test], mutant: str | None = None) -> Outcome:
         names = [test.name for test in tests]
         return int(pytest.main([*OPTIONS, *names], plugins=[_Limits(tests, output)]))
 
-    return _forked(job, 60 + sum(test.limit_s for test in tests))
+    return _forked(job, _limit_s(tests))
 
 
 class Warm:
@@ -206,7 +206,12 @@ class _Server:
                     return int(pytest.ExitCode.TESTS_FAILED)
             return int(pytest.ExitCode.OK)
 
-        return _forked(job, 20 + sum(test.limit_s for test in known))
+        return _forked(job, _limit_s(known))
+
+
+def _limit_s(tests: Sequence[Test]) -> float:
+    """How long tests may take together: one that hangs while it is cleared away has no limit."""
+    return 60 + sum(test.limit_s - LIMIT_S for test in tests) / 3
 
 
 def _forked(job: Callable[[TextIO], int], limit_s: float) -> Outcome:

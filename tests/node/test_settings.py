@@ -1,6 +1,7 @@
 """Settings come from the environment, with defaults, and a bad one is named."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -8,13 +9,6 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.process.http_limits import ConnectionLimits
 from mpcsim.service.process.settings import _declared_settings
 from node.process.settings import Settings, SettingsError
-
-
-def test_defaults():
-    settings = Settings.from_environment({})
-    assert settings == Settings()
-    assert settings.app_port == 9091
-    assert settings.waas_api_url is None
 
 
 def test_what_is_written_otherwise_than_it_is_kept():
@@ -62,6 +56,12 @@ def test_impossible_values(name, value):
         Settings.from_environment({name: value})
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_variables_are_as_written_down():
+    """What is changed on purpose is entered in the copy."""
+    copy = Path(__file__).with_name("settings.txt").read_text("utf-8")
+    assert Settings.variables().splitlines() == copy.splitlines()
 
 
 VARIABLES = {

@@ -58,6 +58,8 @@ def test_noise_and_few_samples_are_marked() -> None:
     assert [note[0] for note in compare(runs).notes()[1:]] == ["*", "~"]
     assert str(compare(runs)).startswith("shortest median: closer, p50 ")
     assert "~" not in str(compare({"first": replay(MS)}))
+    level = compare({name: replay(np.full(500, 7.0)) for name in ("first", "same")})
+    assert [cell[-1:] for cell in level.differences().rows[0][1::2]] == ["~", "~"]
 
 
 def test_scopes_and_failures_are_told() -> None:
@@ -66,8 +68,6 @@ def test_scopes_and_failures_are_told() -> None:
     notes = "\n".join(found.notes())
     assert "times of different things" in notes
     assert "call: 2 further calls failed and left no time" in notes
-    legend = [text.get_text() for text in found.plot().legends[0].get_texts()]
-    assert legend == ["protocol: sign, protocol alone", "call: a call, whole REST call"]
 
 
 def test_splits_need_explanations() -> None:
@@ -87,18 +87,9 @@ def test_what_cannot_be_compared() -> None:
 def test_ranked_and_as_a_table() -> None:
     runs = {"as it is": replay(MS), "closer": replay(MS / 2), "farther": replay(MS * 2)}
     assert "<td" in compare(runs)._repr_html_()
-    axes = compare(runs).ranked_bars().axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["closer", "farther"]
-    bars = [line.get_xdata() for line in axes.lines if line.get_gid() == "interval"]
-    _, *rows = compare(runs).rows()
-    for bar, row in zip(bars, rows, strict=True):
-        ends = row["difference_high_ms"]["p50"], row["difference_low_ms"]["p50"]
-        assert bar == pytest.approx([-ms for ms in ends])
     (tails,) = compare(runs).plot().axes
     words = " ".join(tails.get_title().split())
     assert words == "Time of sign, protocol alone: as it is compared with closer, farther"
-    drawn = {tuple(line.get_xdata()) for line in tails.lines if line.get_gid() == "interval"}
-    assert {(row["low_ms"]["p95"], row["high_ms"]["p95"]) for row in rows} <= drawn
     with pytest.raises(UsageError, match="only one was given"):
         compare({"as it is": replay(MS)}).ranked_bars()
     with pytest.raises(UsageError, match="percentile 101"):

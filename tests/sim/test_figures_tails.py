@@ -20,11 +20,6 @@ def two_tails() -> Chart:
     return tail_plot(groups)
 
 
-def three_cases() -> Chart:
-    pairs = {"first": (NEAR, NEAR + 1), "second": (FAR, FAR * 1.1)}
-    return quantile_plot({"0 %": pairs, "1 %": pairs, "2 %": {"second": (STAIR, STAIR)}})
-
-
 # ---------------------------------------------------------------------- tails
 
 
@@ -46,51 +41,10 @@ def test_a_curve_is_the_share_that_takes_longer() -> None:
     assert shares[times == 1000.0].min() == pytest.approx(0.001)
 
 
-def test_the_scale_is_logarithmic_from_a_magnitude_on() -> None:
-    found = [tail_plot({"": {"all": times}}).axes[0].get_xscale() for times in (NEAR, FAR)]
-    assert found == ["linear", "log"]
-
-
 def test_a_curve_ends_where_less_than_one_of_its_times_takes_longer() -> None:
     (axes,) = tail_plot({"": {"all": NEAR, "few": NEAR[::20]}}).axes
     assert curve(axes, "all")[1].min() == pytest.approx(0.001)
     assert curve(axes, "few")[1].min() == pytest.approx(0.01)
-
-
-def percentiles(axes: Axes, label: str) -> dict[float, float]:
-    (line,) = (each for each in axes.lines if each.get_gid() == f"percentiles {label}")
-    times, shares = np.asarray(line.get_data(), dtype=float)
-    return {round(100 * (1 - share), 3): ms for ms, share in zip(times, shares, strict=True)}
-
-
-def test_percentiles_are_dots_on_the_curve() -> None:
-    (axes,) = tail_plot({"": {"all": FAR, "few": FAR[::20]}}).axes
-    for percent, ms in percentiles(axes, "all").items():
-        assert ms == pytest.approx(np.percentile(FAR, percent), rel=0.01)
-    assert list(percentiles(axes, "all")) == [50.0, 95.0, 99.0, 99.9]
-    assert list(percentiles(axes, "few")) == [50.0, 95.0, 99.0], "100 times have no 99.9"
-
-
-# ---------------------------------------------------------------------- quantiles
-
-
-def dots(axes: Axes, label: str) -> tuple[np.ndarray, np.ndarray]:
-    lines = [line for line in axes.lines if line.get_gid() == f"quantiles {label}"]
-    assert len(lines) == 2, "small ones and large ones"
-    found = [np.concatenate([np.asarray(line.get_data()[k]) for line in lines]) for k in (0, 1)]
-    return found[0], found[1]
-
-
-def test_quantiles_are_on_the_diagonal_where_both_agree() -> None:
-    axes = three_cases().axes
-    assert axes[1].get_xlabel().endswith(" (ms)")
-    x, y = dots(axes[5], "second")
-    assert (x == y).all()
-    x, y = dots(axes[1], "first")
-    assert y == pytest.approx(x + 1)
-    x, y = dots(axes[1], "second")
-    assert y == pytest.approx(1.1 * x)
-    assert x[-3:] == pytest.approx(np.quantile(FAR, (0.5, 0.95, 0.99)), rel=0.01)
 
 
 # ---------------------------------------------------------------------- what cannot be shown

@@ -135,20 +135,21 @@ def first_to_break(run: RunRecord) -> str:
 
 
 def busiest(run: RunRecord) -> tuple[str, float]:
-    """Return the resource with the highest utilisation over the run, and that."""
-    return max(
-        ((name, float(column.mean())) for name, column in utilisations(run)),
-        key=lambda each: each[1],
-        default=("nothing", 0.0),
-    )
+    """Return the resource with the highest utilisation over the run, and that. Of a link it is by
+    the utilisation law: throughput times demand."""
+    used = {name: float(column.mean()) for name, column in utilisations(run)}
+    for name, call_s in run.demand.seconds.items():
+        used.setdefault(name, min(1.0, call_s * run.throughput_per_s()))
+    return max(used.items(), key=lambda each: each[1], default=("nothing", 0.0))
 
 
 def utilisations(run: RunRecord) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield names and utilisations (a value for each window) of cores, disks, event loops and
-    threads."""
+    """Yield names and utilisations (a value for each window) of cores, event loops and threads; a
+    disk serves all at once, and has none."""
     gauges = run.gauges
     for k, place in enumerate(run.layout.resources):
-        yield place.name, gauges.cores[:, k]
+        if place.cores:
+            yield place.name, gauges.cores[:, k]
     for k, process in enumerate(run.layout.processes):
         yield f"event loop of {process}", gauges.loops[:, k]
     threads = run.layout.service.processes["threads"]
@@ -239,7 +240,7 @@ def _saturated(run: RunRecord) -> Iterator[Saturation]:
     found: dict[str, int] = {}
 
     def note(name: str, windows: range) -> None:
-        first = next((k for k in windows if full[name][k] > FULL), None)
+        first = next((k for k in windows if name not in full or full[name][k] > FULL), None)
         if first is not None:
             found[name] = min(first, found.get(name, first))
 
@@ -252,9 +253,9 @@ def _saturated(run: RunRecord) -> Iterator[Saturation]:
         if used[settled.start : settled.stop].mean() > FULL + chance:
             note(name, settled)
     bottleneck = run.demand.bottleneck
-    if bottleneck in full:
+    if bottleneck in run.demand.seconds:
         if overload(run):
-            note(bottleneck, range(len(full[bottleneck])))
+            note(bottleneck, range(len(run.edges_s) - 1))
         for begin, end in _too_high_rates(run):
             inside = (run.edges_s[:-1] >= begin) & (run.edges_s[1:] <= end)
             windows = np.flatnonzero(inside)

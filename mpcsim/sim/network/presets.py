@@ -20,7 +20,8 @@ Access networks
 Jitter between regions
     A one-way latency is half the round trip: a floor of 95% of that, plus a log-normal part of
     median 5% and sigma 0.5. The sum of two then has its 90th percentile 3.2% above its median;
-    CloudPing's year has 3.3% (median over the pairs), slow route changes included.
+    CloudPing's year has 3.3% (median over the pairs), slow route changes included. A caller whose
+    gateway is in another region has the jitter of the access network, too (``line_latency``).
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ __all__ = [
     "round_trip_ms",
     "jittered_latency",
     "latency_between",
+    "line_latency",
 ]
 
 INTRA_REGION_ROUND_TRIP_MS: Final = 0.8
@@ -160,7 +162,7 @@ class Access:
     """Access network: the path from a machine to its nearest region."""
 
     name: str
-    latency: Latency
+    latency: LogNormal
     """Latency one way, the same in both directions."""
     up_mbit_per_s: float
     down_mbit_per_s: float
@@ -250,7 +252,7 @@ def round_trip_ms(a: str, b: str) -> float:
     return _MATRIX[region(a)][region(b)]
 
 
-def region_latency(a: str, b: str) -> Latency:
+def region_latency(a: str, b: str) -> LogNormal:
     """Return the one-way latency between two regions, or within one; symmetric.
 
     Its median is half the median round trip; 95% of that is a floor, and the rest varies with
@@ -274,7 +276,27 @@ def latency_between(a: str, b: str) -> Latency:
     return region_latency(a, b)
 
 
-def jittered_latency(median_round_trip_ms: float) -> Latency:
+def line_latency(line: Access, home: str, hub: str) -> LogNormal:
+    """Return the one-way latency over an access network at one region to another region.
+
+    Both parts vary independently; the log-normal has the mean, standard deviation and floor of
+    their sum (Fenton, IRE Transactions on Communications Systems 8, 1960). Within a region, which
+    hardly varies, its mean is added.
+
+    Raises:
+        UsageError: unknown region.
+    """
+    last, between = line.latency, region_latency(home, hub)
+    if region(home) == region(hub):
+        return last.shifted(between.mean_ms)
+    return LogNormal.with_mean(
+        last.mean_ms + between.mean_ms,
+        math.hypot(last.std_ms, between.std_ms),
+        last.floor_ms + between.floor_ms,
+    )
+
+
+def jittered_latency(median_round_trip_ms: float) -> LogNormal:
     """Return a one-way latency around half a round trip, with the jitter between regions.
 
     Raises:

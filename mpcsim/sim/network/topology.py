@@ -388,7 +388,7 @@ class Network:
         hub = presets.region(gateway or home)
         access_network = presets.access(access)
         own_loss = access_network.loss if loss is None else loss
-        last_mile = access_network.latency.shifted(presets.region_latency(home, hub).mean_ms)
+        last_mile = presets.line_latency(access_network, home, hub)
         sites = [Site("client"), Site("gateway"), Site("operator"), Site("institution")]
         links = [
             Link(

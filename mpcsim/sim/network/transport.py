@@ -64,7 +64,9 @@ class Connection:
     tls_round_trips: int = 1
     """Round trips of the TLS handshake: 1 for TLS 1.3, 2 for TLS 1.2, 0 without TLS."""
     overhead_bytes: int = 300
-    """Bytes of HTTP headers and TLS record around each message."""
+    """Bytes of HTTP headers and TLS record around each message. The service's own requests have 540
+    to 740 (with their grants and tokens), its answers 150 to 260, and 22 of TLS: over LTE up to 0.8
+    ms more a signature than with 300, over 3G 3 ms."""
     initial_window: int = 10
     """Initial congestion window in segments: 10 in RFC 6928 and in Linux (``ip route change ...
     initcwnd``)."""

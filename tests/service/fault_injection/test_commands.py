@@ -1,6 +1,8 @@
 """The table of switches is what there is: in the command, over HTTP, in Python and in the guide."""
 
 import inspect
+import re
+from pathlib import Path
 
 import click
 import pytest
@@ -70,6 +72,7 @@ def test_endpoints_are_the_nodes():
 def test_arguments_are_read():
     assert parsed("slow", {"part": "node", "ms": "2.5"}) == {"part": "node", "ms": 2.5}
     assert parsed("expire", {}) == parsed("expire", {"times": None}) == {}
+    assert parsed("fail", {"endpoint": "sign", "answer": 504}).keys() == {"endpoint", "answer"}
     fail = {"endpoint": "sign", "answer": 504, "times": 2, "done": True}
     assert parsed("fail", fail) == {**fail, "answer": "504"}
 
@@ -82,12 +85,10 @@ NONSENSE = [
     ("down", ["node"], "down: what it is told must be an object"),
     ("status", {"part": "node"}, "status takes no arguments"),
     ("slow", {"part": "node", "ms": "soon"}, "slow: ms must be a number from 0 to 600000"),
-    ("slow", {"part": "node", "ms": -1}, "slow: ms must be"),
     ("slow", {"part": "node", "ms": True}, "slow: ms must be"),
     ("clock", {"seconds": "nan"}, "clock: seconds must be"),
     ("clock", {"seconds": 10**400}, "clock: seconds must be"),
     ("expire", {"times": 1.5}, "expire: times must be a whole number from 0 to 1000"),
-    ("expire", {"times": "many"}, "expire: times must be"),
     ("fail", {"endpoint": "sing", "answer": "504"}, "unknown endpoint 'sing'; did you mean"),
     ("fail", {"endpoint": "sign", "answer": "200"}, "unknown answer '200'"),
     ("fail", {"endpoint": "sign", "answer": "504", "done": 1}, "done must be true or false"),
@@ -102,12 +103,22 @@ def test_what_makes_no_sense_is_said(name, told, why):
     assert why in str(refused.value)
 
 
-def test_bounds_are_taken_and_what_is_beyond_is_not():
-    for times in (0, 1000):
-        assert parsed("expire", {"times": times}) == {"times": times}
-    for times in (-1, 1001):
-        with pytest.raises(UsageError, match="times must be a whole number from 0 to 1000"):
-            parsed("expire", {"times": times})
+def test_arguments_are_as_written_down_and_nothing_beyond_their_bounds_is_taken():
+    """What is changed on purpose is entered in the copy."""
+    switches = commands.COMMANDS.items()
+    every = [(name, each) for name, switch in switches for each in switch.arguments]
+    told = [
+        f"{name} {each.name}: {each.wanted}{', optional' * each.optional}{', flag' * each.flag}"
+        for name, each in every
+    ]
+    assert told == Path(__file__).with_name("arguments.txt").read_text("utf-8").splitlines()
+    for _, each in every:
+        for low, high in re.findall(r"from (\S+) to (\S+)", each.wanted):
+            low, high = int(float(low)), int(float(high))
+            assert [each.read(low), each.read(str(high))] == [low, high]
+            for beyond in (low - 1, high + 1):
+                with pytest.raises(ValueError):
+                    each.read(beyond)
 
 
 def test_no_endpoint_answers_what_it_never_does():

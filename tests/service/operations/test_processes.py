@@ -1,12 +1,16 @@
 """Links of gateway and MPC nodes that are processes of their own, from the command line."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import pytest
 
 from mpcsim.cli import main
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import OPERATOR
+from mpcsim.service.operations.composition import mpc_node_at
 from mpcsim.service.operations.data_folder import claim_folder, link_file, prepare
-from mpcsim.service.operations.supervisor import free_port
+from mpcsim.service.operations.supervisor import STOPPING_S, ProcessGroup, free_port
 from tests.helpers.processes import PORTS
 
 WITHOUT_A_LINK = [
@@ -42,3 +46,22 @@ def test_an_address_that_is_none(tmp_path, capsys, monkeypatch):
     assert main(["gateway", "--data", str(tmp_path)]) == 2
     said = "'operator:9092', where the operator is to be: not an http or https address"
     assert said in capsys.readouterr().err
+
+
+def test_an_mpc_node_is_waited_for_longer_than_its_link():
+    assert mpc_node_at(OPERATOR, "http://localhost:1", 7.0)._transport._limits.total_s == 8.0
+
+
+def test_the_last_process_started_ends_first_after_those_aside_were_told():
+    done, group = [], ProcessGroup()
+    group._aside.add("c")
+    for name in "abc":
+        group._control_lines[name] = SimpleNamespace(close=partial(done.append, f"close {name}"))
+        group._processes[name] = SimpleNamespace(
+            terminate=partial(done.append, f"end {name}"),
+            wait=lambda patience_s, name=name: done.append((name, patience_s)),
+            poll=lambda: 0,
+        )
+    group.stop()
+    waits = ["end b", ("b", STOPPING_S), "end a", ("a", STOPPING_S), ("c", 0.5)]
+    assert done == ["end c", *waits, "close c", "close b", "close a"]

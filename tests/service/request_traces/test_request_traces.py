@@ -2,8 +2,11 @@
 wrong and whatever else is in the files."""
 
 import json
+import math
 import os
 from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -21,6 +24,7 @@ from node.local import LocalService
 from tests.node.harness import CHEAP, PASSWORD
 
 NEW = {"curve": "ed25519", "password": PASSWORD}
+COPY = Path(__file__).with_name("requests.txt")
 NETWORK = Network.preset("seoul", institution="frankfurt")
 
 
@@ -101,23 +105,6 @@ def test_a_trace_beside_the_simulators(logs, tmp_path):
     assert threads >= {("node", 1), ("operator", 2), ("institution", 3), ("gateway", 4)}
     slices = [e for e in events if e["ph"] == "X" and e["cat"] == "compute"]
     assert {"round1", "POST /sign: 200", "POST /open: 200"} <= {e["name"] for e in slices}
-    for one in slices:  # what one track shows is nested, or apart
-        for other in slices:
-            if (one["pid"], one["tid"]) == (other["pid"], other["tid"]):
-                assert _nested(one, other)
-    # Where the time went: to the institution and back.
-    arrows = [m for m in trace.messages if m.kind.startswith("open")]
-    assert [(m.sender, m.receiver) for m in arrows] == [(4, 3), (3, 4)]
-    phases = story(logs, "order-7").roots[0].children[0].phases
-    link = [phase for phase in phases if phase.name == "institution-link"]
-    for message, phase in zip(arrows, link, strict=True):
-        expected = pytest.approx((phase.began_ms, phase.ended_ms), abs=0.01)
-        assert (message.sent_ms, message.received_ms) == expected
-
-
-def _nested(one, other):
-    (a, b), (c, d) = ((e["ts"], e["ts"] + e["dur"]) for e in (one, other))
-    return b <= c or d <= a or (a <= c and d <= b) or (c <= a and b <= d)
 
 
 # ---------------------------------------------------------------------- made up
@@ -143,75 +130,89 @@ def call(to, path, began, ended, status=200):
     return [to, "POST", path, began, ended, status, 10, 20]
 
 
-def machines(tmp_path, off_s):
+def asks(path, *calls, role="gateway", at_s=10.0, ms=30.0, **more):
+    return line(role, at_s, ms, path, calls=list(calls), **more)
+
+
+def machines(off_s):
     """Three machines; the operator's clock is wrong."""
-    first = [call("gateway", "/mpc/v1/sign", 1.0, 31.0), call("gateway", "/x", 35.0, 36.0)]
-    node = line("node", 10.0, 40.0, "/v3/wallet/sign", calls=first)
-    below = [call("operator", "/sign", 3, 23)]
-    gateway = line("gateway", 10.002, 28.0, "/mpc/v1/sign", calls=below)
     warning = {"time": f"2026-01-01T00:00:{10.012 + off_s:09.6f}+00:00", "role": "operator"}
     warning |= {"level": "WARNING", "event": "look out", "request_id": "order-9"}
-    operator = line("operator", 10.010 + off_s, 10.0)
+    first = [call("gateway", "/mpc/v1/sign", 1.0, 31.0), call("gateway", "/x", 35.0, 36.0)]
     return [
-        written(tmp_path / "a", "node", node),
-        written(tmp_path / "b", "gateway", gateway),
-        written(tmp_path / "c", "operator", operator, warning),
+        asks("/v3/wallet/sign", *first, role="node", ms=40.0),
+        asks("/mpc/v1/sign", call("operator", "/sign", 3, 23), at_s=10.002, ms=28.0),
+        line("operator", 10.010 + off_s, 10.0),
+        warning,
     ]
 
 
-@pytest.mark.parametrize("off_s", [0.0, 7.0, -7.0])
-def test_clocks_that_differ_do_not_change_the_story(tmp_path, off_s):
-    found = assemble_trace(find_request(machines(tmp_path, off_s), "order-9").lines)
-    (node,) = found.roots
-    gateway, operator = (
-        next(s for s in found.walk() if s.request.role == r) for r in ("gateway", "operator")
-    )
-    assert node.calls[0].handled_by is gateway
-    assert node.calls[1].handled_by is None
-    assert gateway.calls[0].handled_by is operator
-    # It was under way for as long as it came back.
-    assert operator.began_ms == pytest.approx(10.0, abs=1.1)
-    assert operator.lines[0][0] == pytest.approx(operator.began_ms + 2.0, abs=0.01)
-    text = format_trace(found)
-    assert ("the clock of operator was 7000.0 ms" in text) == bool(off_s)
-    assert ("ahead" in text) == (off_s > 0)
-    order = ["node:", "gateway:", "operator: POST", "! operator: WARNING look out"]
-    places = [text.index(words) for words in (*order, "gateway: POST /x")]
-    assert places == sorted(places)
-    assert "gateway: POST /x: answered 200; its log has nothing of it" in text
+def two_calls(*at_s, ms=4.0):
+    asked = (call("operator", "/exchange", 1.0, 9.0), call("operator", "/exchange", 21.0, 29.0))
+    said = (line("operator", at, ms, "/exchange") for at in at_s)
+    return [asks("/mpc/v1/exchange", *asked), *said]
 
 
-def test_a_call_that_was_lost_is_not_taken_for_the_next(tmp_path):
-    asked = [call("operator", "/sign", 1.0, 5.0, 0), call("operator", "/sign", 6.0, 16.0)]
-    gateway = line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked)
-    written(tmp_path, "gateway", gateway)
-    written(tmp_path, "operator", line("operator", 10.007, 8.0))
-    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).roots
-    lost, answered = step.calls
-    assert lost.handled_by is None
-    assert answered.handled_by.request.role == "operator"
-    trace = to_simulator_trace(assemble_trace(find_request([tmp_path], "order-9").lines))
-    assert [message.fate for message in trace.messages] == ["lost", "delivered", "delivered"]
-    assert trace.finished_ms == pytest.approx(20.0)
+ANSWERED = call("operator", "/sign", 6.0, 16.0)
+PHASES = [["load", 0.0, 0.1], ["hash", 1.0, 1.05], ["operator-link", 5.0, 6.0],
+          ["operator", 6.0, 16.0], ["operator-link", 16.0, 18.0]]  # fmt: skip
+FAILURES = {
+    "error": "the key is missing", "code": "no-key", "why": "ran out", "exception": ["at a.py:1"],
+    "user_id": "u1", "key_id": "k1", "session_id": "s1", "spans": PHASES,
+}  # fmt: skip
+MADE_UP = {
+    "clocks agree": machines(0.0),
+    "the operator's clock is ahead": machines(7.0),
+    "the operator's clock is behind": machines(-7.0),
+    "a call that was lost is not taken for the next": [
+        asks("/mpc/v1/sign", call("operator", "/sign", 1.0, 5.0, 0), ANSWERED),
+        line("operator", 10.007, 8.0),
+    ],
+    "a call that was broken off led to what lies within it": [
+        asks("/mpc/v1/sign", call("operator", "/sign", 1.0, 9.0, 0), ms=20.0),
+        line("operator", 10.002, 6.0),
+    ],
+    "the first of two requests seems to be part of the second call": two_calls(10.023, 10.043),
+    "as far off as clocks may be": two_calls(10.0006, 10.0206, ms=8.8),
+    "further off": two_calls(10.0004, 10.0204, ms=9.2),
+    "one is off more than the other": two_calls(10.105, 10.127),
+    "off by different times": two_calls(10.105, 10.177),
+    "one that nobody asked for lies within another": [
+        asks("/mpc/v1/sign"),
+        line("operator", 10.005, 8.0),
+        line("operator", 10.011, 8.0, "/open", status=404),
+        line("operator", 10.05, 8.0),
+    ],
+    "failures and phases": [
+        asks("/mpc/v1/sign", ANSWERED, **FAILURES | {"status": 500}),
+        line("operator", 10.007, 8.0, status=0, user_id="u2", broken_off=True),
+    ],
+}  # fmt: skip
 
 
-def test_a_call_that_was_broken_off_led_to_what_lies_within_it(tmp_path):
-    asked = [call("operator", "/sign", 1.0, 9.0, 0)]
-    written(tmp_path, "gateway", line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked))
-    written(tmp_path, "operator", line("operator", 10.002, 6.0))
-    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).roots
-    assert step.calls[0].handled_by.request.role == "operator"
+def told(folder, lines):
+    """A request's text, and what a trace of the simulator has of it."""
+    for role in {each["role"] for each in lines}:
+        written(folder, role, *(each for each in lines if each["role"] == role))
+    found = assemble_trace(find_request([folder], "order-9").lines)
+    yield from format_trace(found).splitlines()
+    trace = to_simulator_trace(found)
+    for m in trace.messages:
+        at = f"{m.sent_ms:.2f}..{m.received_ms or math.nan:.2f} ms"
+        yield f"message {m.number} {m.kind} {m.sender} > {m.receiver}, {m.size} B, {m.fate}, {at}"
+    for w in trace.work:
+        at = f"{w.start_ms:.2f}..{w.end_ms:.2f} ms"
+        yield f"work {w.number} {w.name}, party {w.party} at {w.site}, {at}, {w.cause}"
+    for e in trace.endings:
+        yield f"party {e.party} {e.status} after {e.at_ms:.2f} ms {e.text}".rstrip()
+    yield f"{trace.name} {trace.verdict.value}"
 
 
-def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):
-    """The first of two requests seems to be part of the second call."""
-    asked = [call("operator", "/exchange", 1.0, 9.0), call("operator", "/exchange", 21.0, 29.0)]
-    written(tmp_path, "gateway", line("gateway", 10.0, 30.0, "/mpc/v1/exchange", calls=asked))
-    made = (line("operator", at, 4.0, "/exchange") for at in (10.023, 10.043))
-    written(tmp_path, "operator", *made)
-    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).roots
-    assert [each.handled_by.began_ms for each in step.calls] == pytest.approx([3.0, 23.0], abs=0.01)
-    assert not step.unattributed
+@pytest.mark.parametrize("name", MADE_UP)
+def test_requests_are_told_as_written_down(name, tmp_path):
+    """A change shows in a diff: ``python -m tests.service.request_traces.test_request_traces``."""
+    copies = dict(each.split("\n", 1) for each in COPY.read_text("utf-8").split("\n\n\n"))
+    assert list(told(tmp_path, MADE_UP[name])) == copies[name].splitlines()
 
 
 # ---------------------------------------------------------------------- what files may hold
@@ -331,3 +332,11 @@ def test_following(tmp_path):
     os.unlink(tmp_path / "node.jsonl.1")
     assert list(following.lines()) == []
     following.close()
+
+
+if __name__ == "__main__":
+    texts = []
+    for name, lines in MADE_UP.items():
+        with TemporaryDirectory() as folder:
+            texts.append("\n".join((name, *told(Path(folder), lines))))
+    COPY.write_text("\n\n\n".join(texts) + "\n", "utf-8")

@@ -10,7 +10,7 @@ little back.
 
 Chosen is the nearest family whose tail agrees with the samples (p95, p99, p99.9, the mean of the
 slowest percent), or the samples if there is none. One-way measurements are fitted as they are, and
-taken for the way back, too.
+taken for the way back, too, unless that was measured as well.
 
 A family's parameters are those of least Wasserstein distance, found from the moments on; the floor
 is never above the least measured. The distance is the area between the distribution functions of
@@ -41,7 +41,7 @@ from mpcsim.sim.network.latency import (
     Normal,
     Pareto,
 )
-from mpcsim.sim.network.measured.series import Series, Summary
+from mpcsim.sim.network.measured.series import Series
 from mpcsim.sim.network.presets import jittered_latency
 from mpcsim.sim.rich_display import PERCENTS, Table, counted, interval_text
 from mpcsim.sim.statistics.order_statistics import enclosing_ranks, interval_of
@@ -123,7 +123,8 @@ class Fit:
     def headline(self) -> str:
         """Measurement, and the distribution that was chosen for it."""
         series = self.series
-        count = counted(series.moments.count, "round trip") if series.rtt_ms else "a summary"
+        what = "one-way time" if series.one_way else "round trip"
+        count = counted(series.moments.count, what) if series.rtt_ms else "a summary"
         return f"{series.a} - {series.b}: {self.chosen.name} for {count}: {self.chosen}"
 
     def table(self) -> Table:
@@ -368,19 +369,15 @@ def _neighbouring_parameters(
 def _without_samples(series: Series) -> tuple[Candidate, ...]:
     """Return candidates for a summary, or for a single number."""
     moments = series.moments
+    made: list[tuple[str, Latency]] = [("constant", Constant(moments.mean_ms / 2))]
     if series.summary is None or moments.std_ms == 0 or moments.mean_ms <= moments.least_ms:
-        return (
-            Candidate("log-normal", jittered_latency(moments.mean_ms)),
-            Candidate("constant", Constant(moments.mean_ms / 2)),
-        )
-    made = [Candidate("log-normal", _by_moments(_log_normal, moments))]
-    made.append(Candidate("gamma", _by_moments(_gamma, moments)))
-    made.append(Candidate("constant", Constant(moments.mean_ms / 2)))
-    return tuple(made)
-
-
-def _by_moments(family: Callable[[float, float, float], Latency], moments: Summary) -> Latency:
-    return family(moments.mean_ms / 2, moments.std_ms / math.sqrt(2), moments.least_ms / 2)
+        made.insert(0, ("log-normal", jittered_latency(moments.mean_ms)))
+    else:
+        spread = moments.std_ms / (2 if series.one_way else math.sqrt(2))
+        of_one_way = moments.mean_ms / 2, spread, moments.least_ms / 2
+        made.insert(0, ("gamma", _gamma(*of_one_way)))
+        made.insert(0, ("log-normal", _log_normal(*of_one_way)))
+    return tuple(Candidate(name, latency, doubled=series.one_way) for name, latency in made)
 
 
 # ------------------------------------------------------------------ goodness

@@ -69,6 +69,7 @@ def role_sites(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> di
         UsageError: no such site or role, or no way to tell where client and gateway are.
     """
     sites = list(dict.fromkeys(site for pair in pairs for site in pair))
+    pairs = [pair for nth, pair in enumerate(pairs) if pair[::-1] not in pairs[:nth]]
     for role, site in asked.items():
         if role not in ROLES:
             raise UsageError(unknown("role", role, ROLES))
@@ -112,7 +113,7 @@ def assemble_network(
     Raises:
         UsageError: as ``role_sites``; no link was measured between a role's site and the gateway's.
     """
-    by_pair = {frozenset((fit.series.a, fit.series.b)): fit for fit in fits}
+    by_ends = {(fit.series.a, fit.series.b): fit for fit in fits}
     at = role_sites([(fit.series.a, fit.series.b) for fit in fits], asked or {})
     needed = any(None in (fit.series.mbit_per_s, fit.series.back_mbit_per_s) for fit in fits)
     if mbit_per_s is not None and not needed:
@@ -122,7 +123,8 @@ def assemble_network(
     assumed: list[str] = []
     connection = Connection()
     for role in PLACEMENT.values():
-        found = by_pair.get(frozenset((at[role], at[HUB])))
+        again = by_ends.get((at[HUB], at[role]))
+        found = by_ends.get((at[role], at[HUB])) or again
         if found is None and at[role] != at[HUB]:
             raise UsageError(
                 f"no link: nothing was measured between {at[role]} ({role}) and {at[HUB]} ({HUB})"
@@ -136,7 +138,12 @@ def assemble_network(
             continue
         used[id(found)] = found
         links.append(_link(role, at[role], found, mbit_per_s))
-        if found.chosen.back is not None:
+        if again is not None and again is not found:  # one-way times of each direction
+            used[id(again)] = again
+            links[-1] = replace(
+                links[-1], back_latency=again.chosen.one_way, back_loss=again.series.loss
+            )
+        elif found.chosen.back is not None:
             assumed.append(_division(role, links[-1], found.chosen.back))
         elif (said := ALIKE if found.series.one_way else HALF) not in assumed:
             assumed.insert(0, said)

@@ -162,10 +162,12 @@ class Series:
 
     @property
     def loss(self) -> float:
-        """Loss of one way, such that both ways together lose the measured share of round trips; or
-        the share of the segments that TCP retransmitted."""
+        """Loss of one way, such that both ways together lose the measured share of round trips; the
+        measured share of one-way times; or that of the segments that TCP retransmitted."""
         if self.segment_loss is not None:
             return self.segment_loss
+        if self.one_way:
+            return self.round_trip_loss
         return 1 - math.sqrt(1 - self.round_trip_loss)
 
     def with_ends(self, a: str, b: str) -> Series:

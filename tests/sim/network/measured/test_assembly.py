@@ -103,6 +103,20 @@ def test_a_rate_of_one_way_is_said_to_hold_for_the_other_unless_that_is_given() 
     assert rates == {43.1, 500.0}
 
 
+def test_one_way_times_of_both_directions_are_taken_as_they_are(tmp_path: Path) -> None:
+    """9 ms there on average and 30 back, where a tenth is lost."""
+    path = tmp_path / "ways.csv"
+    rows = (f"client,gateway,{8 + n % 3}\ngateway,client,{30 if n % 10 else -1}" for n in range(90))
+    path.write_text("\n".join(["from,to,one_way_ms", *rows]))
+    made = assemble_network([fit(each, "empirical") for each in read(path).series])
+    link = made.network.links[0]
+    means = [link.direction(end).forward.mean_ms for end in ("client", "gateway")]
+    assert means == pytest.approx([9.0, 30.0])
+    assert (link.loss, link.back_loss) == pytest.approx((0.0, 0.1))
+    assert len(made.fits) == 2
+    assert "the way back takes what was measured one way" not in made.assumptions
+
+
 # ------------------------------------------------------------------ the network in the repository
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,8 @@ def test_a_summary_keeps_its_moments() -> None:
     assert found.one_way.std_ms * 2**0.5 == pytest.approx(measured.summary.std_ms)
     assert isinstance(found.one_way, LogNormal)
     assert 2 * found.one_way.floor_ms == measured.summary.least_ms
+    found = fit(replace(measured, one_way=True)).chosen  # these are twice the times one way
+    assert 2 * found.one_way.std_ms == pytest.approx(measured.summary.std_ms)
 
 
 def test_the_samples_themselves_give_the_measured_round_trips() -> None:

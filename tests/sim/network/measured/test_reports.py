@@ -332,6 +332,8 @@ HALF_AN_HOUR = HOPS + HOP.format(1, "192.0.2.9", 0, 30, 29, 40)
         ((FOLDER / "starttransfer.csv").read_text(), "'starttransfer' may be curl's time to the f"),
         ((FOLDER / "arrivals_ms.csv").read_text(), "a time may be when something was, or how long"),
         ((FOLDER / "http_without_ssl_phase.har").read_text(), "in lines 20, 41, 62, 83, 104 and 5"),
+        (har("x", (-1, -1)), "only a call that opens one shows a round trip"),
+        (har("x", (-7, 3)), "there is no call over a network in it; 1 entry left out"),
         (har("x", (50, 47)), "the median of ssl is 0.94 of connect: inside or beside it"),
         ("starttls\n5\n6\n", "'starttls' may be the time of a TLS handshake"),
         ("rtt_tcp,rtt_icmp,n\n1,2,3\n", "which of the columns 'rtt_tcp', 'rtt_icmp', 'n' has"),

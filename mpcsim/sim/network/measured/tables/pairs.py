@@ -59,8 +59,9 @@ def can_read(text: str) -> bool:
 def read(text: str, path: str, unit: str | None = None, column: str | None = None) -> list[Series]:
     """Return the round trips of every pair, in the order of the file.
 
-    Rows of both directions of a pair belong together: a round trip goes both ways. A site and
-    itself are a pair: the network within the site.
+    Rows of both directions of a pair belong together: a round trip goes both ways. One-way times of
+    each direction are a series of its own. A site and itself are a pair: the network within the
+    site.
 
     Args:
         unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the heading says, or milliseconds.
@@ -83,13 +84,17 @@ def read(text: str, path: str, unit: str | None = None, column: str | None = Non
         raise error if located_json else UsageError(f"{path}, {error}") from None
 
 
+_Ends = tuple[str, str] | frozenset[str]
+"""Ends of a series: in order if its times are one way."""
+
+
 @dataclass
 class _Reader:
     table: Table
     layout: Layout
     path: str
     unit: str | None
-    drafts: dict[frozenset[str], Draft] = field(default_factory=dict)
+    drafts: dict[_Ends, Draft] = field(default_factory=dict)
     bad_time: str = ""
     missing: list[int] = field(default_factory=list)
 
@@ -162,9 +167,9 @@ class _Reader:
 
     def _draft(self, row: Row, nth: int) -> Draft:
         a, b = self._pair(row, nth)
-        pair = frozenset((a, b))
+        heading = self.layout.columns[self.layout.times[nth]]
+        pair = _ends(a, b, heading)
         if pair not in self.drafts:
-            heading = self.layout.columns[self.layout.times[nth]]
             self.drafts[pair] = draft = Draft(self.path, self._format(nth), Probe.UNKNOWN, a, b)
             self._note_columns(draft, heading)
         return self.drafts[pair]
@@ -179,7 +184,6 @@ class _Reader:
             draft.unit, draft.unit_known = "milliseconds, since nothing says another unit", False
         name = f"column {heading.name!r}" if self.layout.has_headings else "the column"
         if heading.is_one_way:
-            draft.assumed.append("the way back takes what was measured one way")
             draft.understood.append(f"{name} is one way by its name; shown is twice that")
         elif not heading.is_round_trip:
             draft.assumed.append(f"{name} is of round trips")
@@ -260,14 +264,14 @@ class _Reader:
 
     def statistics(self, at: Statistics) -> list[Series]:
         """Return the series of a table of minimum, mean and maximum."""
-        found: dict[frozenset[str], tuple[Draft, list[Summary], list[int], list[int]]] = {}
+        found: dict[_Ends, tuple[Draft, list[Summary], list[int], list[int]]] = {}
         columns = [each for each in (at.least, at.mean, at.most, at.std) if each is not None]
         decimals = {each: self._decimal(each) for each in columns}
         heading = self.layout.columns[at.mean]
         for row in self.layout.body(self.table):
             self._check_width(row)
             a, b = self._pair(row, 0)
-            pair = frozenset((a, b))
+            pair = _ends(a, b, heading)
             if pair not in found:
                 form = f"{self.table.name} of minimum, mean and maximum"
                 draft = Draft(self.path, form, Probe.UNKNOWN, a, b)
@@ -312,6 +316,10 @@ class _Reader:
     def _count(self, row: Row, at: int | None) -> int:
         value = number(row.cells[at], ".") if at is not None and at < len(row.cells) else None
         return int(value.value) if value is not None and 0 <= value.value < 1e9 else 0
+
+
+def _ends(a: str, b: str, heading: Column) -> _Ends:
+    return (a, b) if heading.is_one_way and a != b else frozenset((a, b))
 
 
 def _series_of_summaries(
