@@ -37,7 +37,7 @@ def lazy_names(
         setattr(module, name, value)
         return value
 
-    return load, lambda: sorted(module.__all__)
+    return load, lambda: list(module.__all__)
 
 
 def names_and_homes(source: str) -> Iterator[tuple[str, str]]:

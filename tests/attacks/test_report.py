@@ -1,17 +1,19 @@
 """The matrix as text, JSON and Markdown; its exit status and its last line."""
 
 import json
-import re
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from mpcsim.attacks import report
 from mpcsim.attacks.catalogue import ATTACKS
-from mpcsim.attacks.model import Cell, Effect, Finding, Verdict
-from mpcsim.attacks.selection import select_attacks
+from mpcsim.attacks.model import Cell, Finding, Verdict
 from mpcsim.cli import main
-from mpcsim.errors import InRound, UsageError
+from mpcsim.errors import InRound
 
 
 def as_promised():
@@ -23,6 +25,18 @@ def as_promised():
     ]
 
 
+COPY = Path(__file__).with_name("report.txt")
+"""Reports of two entries, and of cells that are not as they must be."""
+UNLIKE = [
+    replace(as_promised()[at], observed=found)
+    for at, found in (
+        (3, Finding.waiting({3, 1}, "for two")),
+        (4, Finding.refused()),
+        (5, Finding(Verdict.ERROR, shown="KeyError: 'a|b*c**d'")),
+    )
+]
+
+
 def test_a_missing_cell_is_missed():
     cells = as_promised()
     gone = cells.pop(5)
@@ -32,28 +46,6 @@ def test_a_missing_cell_is_missed():
     assert matrix.missing == (f"{gone.attack.id} (check {mode})",)
     assert matrix.total == 2 * len(ATTACKS) == matrix.expected_count + 1
     assert "Missing cells" in report.footer(matrix)
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        Finding.harmless(),
-        Finding.broken(Effect.LEAK),
-        Finding(Verdict.ERROR, shown="KeyError: 'x'"),
-    ],
-    ids=str,
-)
-def test_an_unexpected_cell_is_shown_with_what_was_expected(found):
-    cells = as_promised()
-    cells[1] = replace(cells[1], observed=found)
-    matrix = report.collect(cells)
-    assert not matrix.complete
-    assert matrix.expected_count == matrix.total - 1
-    text = report.line(cells[1])
-    assert "UNEXPECTED" in text
-    assert str(found) in text
-    assert f"expected: {cells[1].expected}" in text
-    assert "**unexpected**" in report.as_markdown(matrix)
 
 
 def test_an_aborted_cell_counts_only_with_the_right_culprit_step_and_consequence():
@@ -70,49 +62,25 @@ def test_an_aborted_cell_counts_only_with_the_right_culprit_step_and_consequence
     assert Cell(rogue, True, replace(right, shown="whatever")).as_expected
 
 
-def test_files_and_status(tmp_path, capsys):
-    """A run of two entries, by name in words and by row."""
-    data, table = tmp_path / "matrix.json", tmp_path / "matrix.md"
-    files = ["--json", str(data), "--markdown", str(table)]
-    assert main(["attacks", "--only", "Rogue key,p4", *files]) == 0
-    out = capsys.readouterr().out.splitlines()
-    assert out[-1] == "4 of 4 cells are as they must be"
-    assert any(line.startswith("D1   rogue key") for line in out)
-    assert not any("do not apply" in line for line in out)
-    found = json.loads(data.read_text())
-    assert [entry["id"] for entry in found["entries"]] == ["D1", "P4"]
-    assert found["cells_as_they_must_be"] == 4
-    assert found["cells"] == 4
-    assert found["not_applicable"] == found["remarks"] == {}
-    rogue = found["entries"][0]
-    assert rogue["check_on"]["as_expected"]
-    assert rogue["check_on"]["observed"]["reason"] == "COMMITMENT_OPENING"
-    assert rogue["check_on"]["observed"]["culprits"] == [2]
-    assert rogue["check_off"]["observed"]["effect"] == "CHOSEN_KEY"
-    text = table.read_text()
-    assert "| D1 | rogue key |" in text
-    assert text.rstrip().splitlines()[-1] == f"{out[-1]}."
+def everything(folder: Path) -> str:
+    """A run of two entries, by name in words and by row, and a matrix with cells unlike them."""
+    files = folder / "matrix.json", folder / "matrix.md"
+    options = "--json", f"{files[0]}", "--markdown", f"{files[1]}"
+    with redirect_stdout(StringIO()) as out:
+        assert main(["attacks", "--only", "Rogue key,p4", *options]) == 0
+    whole = report.Matrix((*as_promised()[:1], *UNLIKE), ("P9 (check off)",))
+    texts = [out.getvalue(), *(file.read_text(encoding="utf-8") for file in files)]
+    texts += [*map(report.line, UNLIKE), report.footer(whole), report.as_markdown(whole)]
+    texts += [f"{name}: {json.dumps(value)}" for name, value in report.as_json(whole).items()]
+    return "\n".join(texts) + "\n"
 
 
-def test_a_file_in_no_directory_is_a_usage_error(tmp_path, capsys):
-    assert main(["attacks", "--json", str(tmp_path / "nowhere" / "x.json")]) == 2
-    assert "no such directory" in capsys.readouterr().err
+def test_reports_are_as_written_down(tmp_path):
+    """A change shows in a diff: ``python -m tests.attacks.test_report``."""
+    assert everything(tmp_path) == COPY.read_text(encoding="utf-8")
 
 
 # ---------------------------------------------------------------------- some of them, and one's own
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("rogue", "unknown attack 'rogue'; did you mean D1 (rogue key)?"),
-        ("D99", "unknown attack 'D99'; did you mean D9 ("),
-        ("", "unknown attack '' (known: O1, "),
-    ],
-)
-def test_an_unknown_attack(name, message):
-    with pytest.raises(UsageError, match=re.escape(message)):
-        select_attacks([name])
 
 
 OWN = """
@@ -182,8 +150,6 @@ def test_a_file_that_is_of_no_use(own, monkeypatch, capsys, text, message):
     assert message in capsys.readouterr().err
 
 
-def test_no_such_file_and_not_for_the_service(capsys, tmp_path):
-    assert main(["attacks", "--from", str(tmp_path / "none.py")]) == 2
-    assert "is no Python file" in capsys.readouterr().err
-    assert main(["attacks", "--from", str(tmp_path)]) == 2
-    assert main(["attacks", "--service", "--only", "D1"]) == 2
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        COPY.write_text(everything(Path(folder)), encoding="utf-8")

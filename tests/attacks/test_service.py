@@ -1,7 +1,11 @@
 """The compromise matrix: every row of the table, every attack that is known, as documented."""
 
 import json
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import pytest
@@ -15,9 +19,11 @@ from mpcsim.attacks.service.catalogue import CELLS, ENTRIES, FAMILIES, NAMED, un
 from mpcsim.attacks.service.findings import Finding, Refusal, Verdict
 from mpcsim.attacks.service.model import Cell, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
-from tests.attacks.findings import FOUND, in_words
+from tests.attacks.findings import FOUND, run_noted
 from tests.helpers.repo import ROOT
 
+COPY = Path(__file__).with_name("service_report.txt")
+REPORTED = ("second key", "a stranger's suspension", "two of three")
 REFUSED = [entry for entry in ENTRIES if entry.research is not None]
 
 
@@ -27,9 +33,8 @@ def named(entry):
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_the_service_as_it_is(entry):
-    cell = run_cell(entry)
+    cell, name, found = run_noted(entry)
     assert cell.as_expected, cell
-    name, found = in_words(cell)
     assert found == FOUND[name]
 
 
@@ -37,9 +42,8 @@ def test_the_service_as_it_is(entry):
 @pytest.mark.parametrize("entry", REFUSED, ids=named)
 def test_without_the_check_the_attack_succeeds(entry):
     build = entry.research()
-    cell = run_cell(entry, build)
+    cell, name, found = run_noted(entry, build)
     assert cell.as_expected, cell
-    name, found = in_words(cell)
     assert found == FOUND[name]
     assert repr(build).startswith("RESEARCH: ")
     assert cell.build is not PRODUCT
@@ -162,18 +166,27 @@ def test_the_document_has_the_table_that_the_command_prints():
     assert report.table(report.collect(as_promised())) in document
 
 
-def test_files_and_status(tmp_path, capsys):
-    data, table = tmp_path / "matrix.json", tmp_path / "matrix.md"
-    options = SimpleNamespace(json=data, markdown=table)
-    few = [entry for entry in ENTRIES if entry.id in ("second key", "two of three")]
-    assert report.perform(options, few) == 1
-    out = capsys.readouterr().out.splitlines()
-    assert out[-1].startswith("2 of ")
-    found = json.loads(data.read_text())
-    ran = {entry["id"]: entry["runs"] for entry in found["entries"] if entry["runs"]}
-    assert {name: [run["verdict"] for run in runs] for name, runs in ran.items()} == {
-        "second key": ["REFUSED"],
-        "two of three": ["POSSIBLE"],
-    }
-    assert [row["id"] for row in found["rows"]] == [row.id for row in ROWS]
-    assert "| two of three: " in table.read_text()
+def everything(folder: Path) -> str:
+    """A run of three entries: what it prints, and what it writes of them."""
+    files = folder / "matrix.json", folder / "matrix.md"
+    few = [entry for entry in ENTRIES if entry.id in REPORTED]
+    with redirect_stdout(StringIO()) as out:
+        assert report.perform(SimpleNamespace(json=files[0], markdown=files[1]), few) == 1
+    found = json.loads(files[0].read_text(encoding="utf-8"))
+    entries, missing = found.pop("entries"), found.pop("missing")
+    assert out.getvalue().count(", ".join(missing)) == 1
+    lines = [out.getvalue().replace(", ".join(missing), f"{len(missing)}")]
+    lines += [f"{name}: {json.dumps(value)}" for name, value in found.items()]
+    lines += [json.dumps(entry) for entry in entries if entry["runs"]]
+    table = files[1].read_text(encoding="utf-8").splitlines()
+    return "\n".join([*lines, *(line for line in table if not line.endswith("|  |  |"))]) + "\n"
+
+
+def test_reports_are_as_written_down(tmp_path):
+    """A change shows in a diff: ``python -m tests.attacks.test_service``."""
+    assert everything(tmp_path) == COPY.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        COPY.write_text(everything(Path(folder)), encoding="utf-8")

@@ -205,33 +205,6 @@ def test_the_bar_is_one_and_stands_where_the_run_is(monkeypatch) -> None:
     assert bars[0].is_closed
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--seconds=0"], "a run of 0 s: say how long"),
-        (["--figure=a.png"], "--figure: a.png: unknown figure 'a'"),
-        (["--figure=timeline.txt"], "--figure: timeline.txt does not end in .png or .svg or .pdf"),
-        (["--figure=curve.png"], "--figure: curve.png: nobody asks for it: --curve"),
-        (["--table=cheapest.csv"], "--table: cheapest.csv: nobody asks for it: --cheapest"),
-        (["--dry-run", "--table=run.csv"], "--table: run.csv: --dry-run runs nothing"),
-        (["--table=run.txt"], "--table: run.txt does not end in .csv"),
-        (["--workers=0"], "--workers is 0"),
-        (["--cheapest=node_cores=1"], "--cheapest: which p99 is to be kept? --p99 MS"),
-        (["--p99=5"], "--p99: which fields may be altered?"),
-        (["--p99=5", "--cheapest=node_cores"], "'node_cores' is not like node_replicas=1,2,3"),
-        (["--p99=5", "--cheapest=nodes=1"], "nodes: no part of the deployment"),
-        (["--p99=5", "--cheapest=node_cores=0"], "part cores is 0"),
-    ],
-)
-def test_options_that_make_no_sense(config: str, options: list[str], why: str, capsys) -> None:
-    assert main(["capacity", config, *options]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("mpcsim capacity: error: ")
-    assert why in err
-    assert err.count("\n") == 1
-
-
 def test_files_that_cannot_be_read(config: str, tmp_path: Path, capsys, monkeypatch) -> None:
     def missing(path: str) -> Costs:
         Path(path).read_text()
@@ -240,10 +213,6 @@ def test_files_that_cannot_be_read(config: str, tmp_path: Path, capsys, monkeypa
     def old(path: str) -> Costs:
         raise UsageError(f"{path}: costs of another version")
 
-    assert main(["capacity"]) == 2
-    assert "CONFIG is missing" in capsys.readouterr().err
-    assert main(["capacity", str(tmp_path / "none.toml")]) == 2
-    assert "none.toml: No such file" in capsys.readouterr().err
     for load, why in ((missing, "own.toml: No such file"), (old, "own.toml: costs of another")):
         monkeypatch.setattr(Costs, "load", load)
         assert main(["capacity", config, f"--costs={tmp_path / 'own.toml'}"]) == 2

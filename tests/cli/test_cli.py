@@ -12,14 +12,11 @@ import click
 import httpx
 import pytest
 
-from mpcsim import __version__
 from mpcsim.cli import main, ports, program
 from mpcsim.cli.command import Options
-from mpcsim.cli.network import scenario
 from mpcsim.cli.service import gateway as gateway_command
 from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
-from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, ROLES
 from mpcsim.service.operations import HOST, free_port, open_gateway
 from mpcsim.service.operations.supervisor import gateway_program
@@ -28,6 +25,11 @@ from mpcsim.service.rpc.tokens import TokenVerifier
 from tests.helpers.processes import PORTS
 from tests.node.harness import running as in_process
 
+COPY = Path(__file__).with_name("options.txt")
+TOLD = (
+    *("metavar", "default", "param_type", "func", "min", "min_open", "max", "max_open", "nargs"),
+    *("required", "multiple", "is_flag", "exists", "file_okay", "dir_okay", "writable"),
+)
 CHOSEN = (
     *("--queue=3", "--token-lifetime=7", "--lease=9", "--link-timeout=4", "--making-limit=2"),
     *("--making-queue=7", "--making-wait=3.5", "--limit-guesses=5", "--limit-recoveries=3/86400s"),
@@ -68,44 +70,6 @@ def test_serve_passes_on_every_option_of_the_gateway():
     chosen, default = parsed(["--host=::1", *CHOSEN]), parsed([])
     assert all(vars(chosen)[name] != value for name, value in vars(default).items())
     assert parsed(["--host=::1", *gateway_command.given(chosen)]) == chosen
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *("bench --runs 0", "bench --json /no/such/dir/x", "bench --only nothing"),
-        *("calibrate /no/such/dir/x", "calibrate --minutes 0", "calibrate --operations sing"),
-        *("demo --network seoul,loss=much", "demo --signer client", "nonsense"),
-        *(f"serve --network {name}" for name in ("atlantis", "seoul,weather=fine")),
-        *(f"serve --token-lifetime {text}" for text in ("0", "inf", "soon")),
-        *("serve --log-format xml", "serve --queue -1", "serve --making-limit -1"),
-        *("serve --making-wait inf", "serve --limit-guesses 0", "serve --limit-signatures 5/0s"),
-        *("gateway --limit-recoveries 1/h", "token alice --data /no/such/folder", "token"),
-    ],
-)
-def test_bad_arguments_are_refused_before_anything_runs(arguments, capsys):
-    assert main(arguments.split()) == 2
-    out, err = capsys.readouterr()
-    assert "error:" in err
-    assert not out
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("seoul,acces=lte", "seoul,acces=lte: unknown setting 'acces'; did you mean access"),
-        ("seoul,Instituton=tokyo", "'Instituton'; did you mean institution"),
-        ("seoul,speed=9", r"unknown setting 'speed' \(known: operator, institution, gateway"),
-        ("seoul,access", "seoul,access: access has no value: access="),
-        ("seoul,loss=1%", "seoul,loss=1%: loss is '1%', not a number: loss=0.01 loses one"),
-        ("seoul,access=lt", "unknown access network 'lt'; did you mean lte"),
-        ("wallet.tml", "wallet.tml is neither a file that ends in .toml nor a preset"),
-        ("seoul,gateway=tokio", "unknown region 'tokio'; did you mean tokyo"),
-    ],
-)
-def test_a_misspelt_network_setting_suggests_the_nearest(text, message):
-    with pytest.raises(UsageError, match=message):
-        scenario(text)
 
 
 @pytest.fixture(scope="module")
@@ -175,24 +139,6 @@ def test_windows_is_refused_in_one_sentence(command):
     assert re.fullmatch(r"(mpcsim: error|node): [^\n]*Linux and macOS[^\n]*\n", ended.stderr)
 
 
-@pytest.mark.parametrize(
-    ("command", "variable", "value", "said"),
-    [
-        ("serve", "METRICS_PORT", "65533", "METRICS_PORT is 65533: 4 ports are needed from there"),
-        ("serve", "METRICS_PORT", "no", "METRICS_PORT is 'no', not a port number"),
-        ("gateway", "METRICS_PORT", "70000", "METRICS_PORT is '70000', not a port number"),
-        ("mpc-node operator", "METRICS_PORT", "-1", "METRICS_PORT is '-1', not a port number"),
-        ("serve", "APP_PORT", "http", "APP_PORT is 'http'"),
-    ],
-)
-def test_a_port_that_is_none(command, variable, value, said, monkeypatch, capsys, tmp_path):
-    monkeypatch.setenv("GATEWAY_PORT", str(free_port()))
-    monkeypatch.setenv(variable, value)
-    assert main([*command.split(), "--data", str(tmp_path / "data")]) == 2
-    assert said in capsys.readouterr().err
-    assert variable == "APP_PORT" or not (tmp_path / "data").exists()
-
-
 def test_serve_says_which_ports_are_taken(monkeypatch, capsys, tmp_path):
     names = ("GATEWAY_PORT", "APP_PORT", "METRICS_PORT", "--control")
     with ExitStack() as open_sockets:
@@ -251,7 +197,8 @@ def test_the_demo_signs_with_whom_it_is_told_to():
     assert len({message for _, message in signed}) == 3
 
 
-def test_every_option_of_every_command_says_what_it_does() -> None:
+def options() -> Iterator[str]:
+    """Every command with its arguments and options: how they are read, not their help."""
     found = [click.Context(program(), info_name="mpcsim")]
     for context in found:
         if isinstance(group := context.command, click.Group):
@@ -260,26 +207,22 @@ def test_every_option_of_every_command_says_what_it_does() -> None:
                 for name in group.list_commands(context)
             ]
         assert context.command.help, context.command_path
+        yield f"{context.command_path} {' '.join(context.command.collect_usage_pieces(context))}"
         for each in context.command.params:
             assert isinstance(each, click.Argument) or each.help, f"{context.command_path} {each}"
-    assert len(found) > 40
+            told = each.to_info_dict()
+            told |= told.pop("type") | {"metavar": each.make_metavar(context)}
+            shown = ", ".join(
+                f"{name} {getattr(told[name], '__name__', told[name])}"
+                for name in TOLD
+                if told.get(name) is not None and told[name] is not False
+            )
+            yield f"  {' '.join([*each.opts, *each.secondary_opts])}: {shown}"
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "said"),
-    [
-        ("", 2, "Try first:"),
-        ("--version", 0, __version__),
-        ("smi", 2, "mpcsim: error: No such command 'smi'. Did you mean 'sim'?"),
-        ("trace x --json --mermaid", 2, "trace: error: one of them at a time: --json, --mermaid"),
-        ("network fti x", 2, "mpcsim network: error: No such command 'fti'. Did you mean 'fit'?"),
-        ("rotate seal-key operator", 2, "rotate seal-key: error: only if the old key is lost"),
-        ("calibrate a b", 2, "calibrate: error: one FILE is written, not a, b"),
-    ],
-)
-def test_what_is_said_of_commands(words, status, said, capsys) -> None:
-    assert main(words.split()) == status
-    assert said in "".join(capsys.readouterr())
+def test_options_are_as_written_down():
+    """A change shows in a diff: ``python -m tests.cli.test_cli``."""
+    assert "\n".join([*options(), ""]) == COPY.read_text(encoding="utf-8")
 
 
 def test_the_ports_are_those_that_the_help_says(monkeypatch):
@@ -300,3 +243,7 @@ def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):
     assert serve_command._metrics_ports(asked) == dict(zip(names, range(9100, 9104), strict=True))
     monkeypatch.setenv("METRICS_PORT", "20100")
     assert [*serve_command._metrics_ports(unasked).values()] == [*range(20100, 20104)]
+
+
+if __name__ == "__main__":
+    COPY.write_text("\n".join([*options(), ""]), encoding="utf-8")

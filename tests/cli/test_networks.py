@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from mpcsim import Network, Scenario
 from mpcsim.cli import main
 from mpcsim.cli.network import scenario
@@ -67,26 +65,6 @@ def test_what_was_measured_its_fit_and_files(tmp_path: Path, capsys) -> None:
     assert "congestion cubic" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["none.txt"], "none.txt: No such file or directory"),
-        (["hping3.txt", "--site=x"], "--site: a pair has two of them"),
-        (["hping3.txt", "--site=x", "--site=x"], "--site: x twice"),
-        (["pairs.csv", "--site=x", "--site=y"], "x - y is not among the measured pairs: client - "),
-        (["hping3.txt", "--mbit=0"], "--mbit is 0.0: not above 0"),
-        (["hping3.txt", "--output=x.txt"], "--output: x.txt does not end in .toml"),
-        (["hping3.txt", "--output=/dev/null/a/x.toml"], "/dev/null/a/x.toml: Not a directory"),
-        (["hping3.txt", "--figure=x.gif"], "--figure: x.gif does not end in .png or .svg or .pdf"),
-        (["pairs.csv", "--unit=sec"], "error: unknown unit 'sec' (known: ns, us"),
-        (["hping3.txt", "--client=moon"], "client: unknown site 'moon'"),
-    ],
-)
-def test_what_is_refused(arguments: list[str], message: str, capsys) -> None:
-    assert fit(*arguments) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_files_where_presets_may_be(tmp_path: Path, capsys) -> None:
     assert scenario(str(LOADED)).network == Network.load(LOADED)
     bad = tmp_path / "bad.toml"
@@ -94,5 +72,3 @@ def test_files_where_presets_may_be(tmp_path: Path, capsys) -> None:
     for command in (["serve", "--network"], ["demo", "--network"], ["network", "show"]):
         assert main([*command, str(bad)]) == 2
         assert "links.client-gateway.b: unknown site 'gatway'" in capsys.readouterr().err
-        assert main([*command, str(tmp_path / "none.toml")]) == 2
-        assert "none.toml: No such file or directory" in capsys.readouterr().err

@@ -155,22 +155,6 @@ def test_rows_as_a_table(scenario: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["compare", "seoul", "--figure=x.bmp"], "x.bmp does not end in .png or .svg or .pdf"),
-        (["compare", "seoul", "--figure=/dev/null/a/x.pdf"], "/dev/null/a/x.pdf: Not a directory"),
-        (["compare", "seoul", "tokyo", "seoul"], "seoul twice: name each scenario once"),
-        (["compare", "seoul", "--table=x.xls"], "x.xls does not end in .csv"),
-        (["network", "fit", "f", "--figure=x"], "x does not end in .png or .svg or .pdf"),
-        (["sim", "seoul,institution=120"], "unknown region '120'"),
-    ],
-)
-def test_outputs_and_presets_are_refused_in_a_sentence(capsys, options, said) -> None:
-    assert main(options) == 2
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("command", "said"),
     [
         ("sim", "[[faults]]"),
@@ -183,13 +167,6 @@ def test_outputs_and_presets_are_refused_in_a_sentence(capsys, options, said) ->
 def test_a_reference_shows_the_format_of_files(capsys, command, said) -> None:
     assert main([*command.split(), "--reference"]) == 0
     assert said in capsys.readouterr().out
-
-
-def test_an_unknown_option_shows_its_commands_usage(capsys) -> None:
-    assert main(["sim", "seoul", "--tracs=x"]) == 2
-    usage, error = capsys.readouterr().err.splitlines()
-    assert usage.startswith("Usage: mpcsim sim ")
-    assert error == "mpcsim sim: error: No such option '--tracs'. Did you mean '--traces'?"
 
 
 @pytest.mark.parametrize(
@@ -218,13 +195,3 @@ def test_all_of_a_file_acts_on_the_call_or_is_refused(what, refused, monkeypatch
     assert signer == (["institution"] if what.run[-1].signers else [])
     assert named["presigned"] == isinstance(what.run[-1], SignPresigned)
     assert named["ot_extension_k"] == (4 if what.run[0].scheme else 1)
-
-
-@pytest.mark.parametrize(
-    "text", ["[policy]\ntimeout_ms = 5\n", '[[faults]]\nfault = "drop"\nkind = "Commit"\n']
-)
-def test_what_a_replay_cannot_have_is_not_compared(tmp_path: Path, capsys, text) -> None:
-    path = tmp_path / "once.toml"
-    path.write_text(text)
-    assert main(["compare", str(path)]) == 2
-    assert "a replay has no faults and no policy: take them out" in capsys.readouterr().err

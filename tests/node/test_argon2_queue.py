@@ -139,10 +139,8 @@ async def test_no_more_wait_than_may():
     async with Room(in_all=3, of_one=2) as room:
         for _ in range(2):
             room.ask("mallory")
-        with pytest.raises(PasswordsBusy) as refused:
+        with pytest.raises(PasswordsBusy):
             room.ask("mallory")
-        assert refused.value.status == 429
-        assert refused.value.headers == {"Retry-After": "1", "X-Error-Code": "limited"}
         room.ask("alice")
         with pytest.raises(PasswordsBusy):
             room.queue.check("bob")

@@ -7,7 +7,7 @@ import pytest
 from mpcsim.crypto.mta import schemes
 from mpcsim.crypto.mta.schemes import register_scheme
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service import vault
@@ -30,6 +30,14 @@ def store_of(key_id, curve="ed25519", cost=vault.INTERACTIVE):
     return vault.SecretStore(key_id, curve, bytes(16), cost, bytes(32), HALVES, KEYS, KEYS)
 
 
+@pytest.mark.parametrize("key_id", [OTHER, "cd" * 32])
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+def test_a_store_is_of_one_key_on_one_curve(key_id, curve):
+    """Or nothing is begun with it."""
+    sealed = SealedShare(key_id, vault.EncryptedShare(b"", b""), store_of(OTHER), curve)
+    assert sealed.matches_store == ((key_id, curve) == (OTHER, "ed25519"))
+
+
 @pytest.mark.parametrize("cost", [vault.Argon2Cost(3, 65536), vault.Argon2Cost(2, 65537)])
 def test_a_store_that_asks_for_more_computation_than_ours_is_refused(cost):
     store = store_of(OTHER, cost=cost)
@@ -38,14 +46,18 @@ def test_a_store_that_asks_for_more_computation_than_ours_is_refused(cost):
     check_cost(store, cost)
 
 
-def test_a_share_that_is_too_long_is_not_decoded(monkeypatch):
-    monkeypatch.setattr(checks, "open_share", lambda *arguments: bytes(2000))
-    decoded = []
-    monkeypatch.setattr(KeyShare, "from_bytes", lambda *a, **k: decoded.append(a))
-    with pytest.raises(BadRequest, match="encrypted_share"):
-        sealed = SealedShare(OTHER, vault.EncryptedShare(b"", b""), store_of(OTHER), "ed25519")
-        open_sealed_share(sealed, vault.VaultKey(bytearray(64)), "alice")
-    assert not decoded
+@pytest.mark.parametrize("curve", checks.MAX_SHARE_BYTES)
+def test_a_share_that_is_too_long_is_not_decoded(curve, monkeypatch):
+    """The bounds are twice what a share takes, and not much more."""
+    most, decoded = checks.MAX_SHARE_BYTES[curve], []
+    assert 2 * len(keys(curve)[CLIENT].to_bytes()) < most <= 4 * len(keys(curve)[CLIENT].to_bytes())
+    monkeypatch.setattr(KeyShare, "from_bytes", lambda data, **_: decoded.append(len(data)))
+    for size in (most, most + 1):
+        monkeypatch.setattr(checks, "open_share", lambda *_, size=size: bytes(size))
+        sealed = SealedShare(OTHER, vault.EncryptedShare(b"", b""), store_of(OTHER, curve), curve)
+        with pytest.raises((BadRequest, AttributeError)):  # what is decoded is none
+            open_sealed_share(sealed, vault.VaultKey(bytearray(64)), "alice")
+    assert decoded == [most]
 
 
 def test_a_share_of_a_multiplication_scheme_of_ones_own_is_refused(monkeypatch):
@@ -108,30 +120,50 @@ def test_vaults_of_anyones_making():
             opened(share, made_for, asked_for)
 
 
-def test_a_key_that_is_no_wallets_key_is_not_recovered():
-    """Both MPC nodes and the registry agree, but on a key with a fourth holder."""
+def recovered(t, n, curve, records=lambda data: dict.fromkeys(MPC_NODES, data)):
+    """The key that both MPC nodes have signed a record of, from what they show of it."""
+    record = keys("ed25519", t, n)[CLIENT].record
+    signed = said_to_be_signed("user", record.epoch.hex(), curve, record.public_key.encode())
+    named = replace(signed.record, shares=shares_hash(record.to_bytes()))
+    return agreed_record(records(record.to_bytes()), named)
 
-    def recovered(n):
-        record = keys("ed25519", 2, n)[CLIENT].record
-        signed = said_to_be_signed(
-            "user", record.epoch.hex(), "ed25519", record.public_key.encode()
-        ).record
-        named = replace(signed, shares=shares_hash(record.to_bytes()))
-        return agreed_record(dict.fromkeys(MPC_NODES, record.to_bytes()), named)
 
-    assert len(recovered(3).holders) == 3
+@pytest.mark.parametrize(
+    ("t", "n", "curve"), [(2, 4, "ed25519"), (3, 3, "ed25519"), (2, 3, "secp256k1")]
+)
+def test_a_key_that_is_no_wallets_key_is_not_recovered(t, n, curve):
+    """Both MPC nodes and the registry agree, but on another number of holders or signers, or the
+    registry's record names another curve."""
+    assert len(recovered(2, 3, "ed25519").holders) == 3
     with pytest.raises(ApiError, match="a key of another kind"):
-        recovered(4)
+        recovered(t, n, curve)
 
 
-def test_an_answer_is_to_this_request_alone():
+THEIRS = keys("ed25519", name="theirs")[CLIENT].record.to_bytes()
+DISAGREE = "The MPC nodes do not agree on the key to recover"
+SHOWN = [
+    (lambda own: {OPERATOR: own}, DISAGREE),
+    (lambda own: {OPERATOR: own, INSTITUTION: THEIRS}, DISAGREE),
+    (lambda own: dict.fromkeys(MPC_NODES, THEIRS), "signed a record of other shares than these"),
+    (lambda own: dict.fromkeys(MPC_NODES, b"?"), "The MPC nodes' record of the key is damaged"),
+]
+
+
+@pytest.mark.parametrize(("records", "said"), SHOWN)
+def test_both_mpc_nodes_show_the_same_record_and_the_one_they_signed(records, said):
+    with pytest.raises(ApiError, match=said):
+        recovered(2, 3, "ed25519", records)
+
+
+@pytest.mark.parametrize("signer", MPC_NODES)
+def test_an_answer_is_to_this_request_alone(signer):
     """Every part of what it answers is in its tag (``test_bindings``)."""
     share = keys("ed25519")[CLIENT]
-    about = OPERATOR, b"s" * 32, b"m" * 32
-    right = vault.answer_tag(share.peers[OPERATOR].pair_secret, *about)
-    other = vault.answer_tag(share.peers[INSTITUTION].pair_secret, *about)
+    about = signer, b"s" * 32, b"m" * 32
+    right = vault.answer_tag(share.peers[signer].pair_secret, *about)
+    other = vault.answer_tag(share.peers[5 - signer].pair_secret, *about)
     check_answer(share, *about, SignReply(bytes(32), (), right))
-    said = "^The operator has answered another request than this one; try again$"
+    said = f"^The {ROLES[signer]} has answered another request than this one; try again$"
     for wrong in (other, right[:-1], b"", None):
         with pytest.raises(ApiError, match=said):
             check_answer(share, *about, SignReply(bytes(32), (), wrong))

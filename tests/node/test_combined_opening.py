@@ -12,19 +12,17 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols import frost
 from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.frost.messages import Commitments
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import SecretStore
 from mpcsim.service.web.transport import Reply
-from node.errors import ApiError, BadRequest, Upstream
+from node.errors import BadRequest, Upstream
 from tests.helpers.gateway import CURVES
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import failing, losing, on, settled
 
 HASH = bytes(range(32))
 ONE_CURVE = fast_few(CURVES[::-1], 1)
-ANOTHER = "The operator has answered another request than this one; try again"
 
 
 def sent(house, verb="sign"):
@@ -71,82 +69,21 @@ async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(cur
     assert len({body.vault.reply_key for body in asked}) == 4
 
 
-def test_nonces_are_hedged_with_what_there_is_before_the_share():
-    """A generator that repeats itself gives other nonces for any other session, signer, message or
-    store; for the very same, the same ones."""
-
-    class Stuck:
-        reproducible = False
-
-        def bytes(self, n):
-            return bytes(n)
-
-    kept = {OPERATOR: b"o" * 32, INSTITUTION: b"i" * 32}
-    epoch, session = b"e" * 32, b"s" * 32
-
-    def nonces(**changes):
-        given = {
-            "epoch": epoch,
-            "signers": (CLIENT, OPERATOR),
-            "message": b"m",
-            "auth_keys": kept,
-            "session_id": session,
-        } | changes
-        early = frost.prestart(me=CLIENT, rng=Stuck(), **given)
-        # What it has said is sealed already, and nobody else has the keys.
-        said = Commitments.decode(early._payload, frost.FROST.wire(None))
-        return said.hiding.encode() + said.binding.encode()
-
-    assert nonces() == nonces()
-    others = [
-        {"message": b"n"},
-        {"session_id": b"t" * 32},
-        {"signers": (CLIENT, INSTITUTION)},
-        {"auth_keys": kept | {OPERATOR: b"x" * 32}},
-        {"auth_keys": kept | {INSTITUTION: b"x" * 32}},
-    ]
-    assert len({nonces(), *(nonces(**other) for other in others)}) == 1 + len(others)
-
-
-async def test_an_answer_that_does_not_say_what_it_answers(early, house, record):
-    node = house.gateway.links[OPERATOR].node
-    handle = node.handle
-
-    def stripped(verb, grant, data):
-        reply = handle(verb, grant, data)
-        if verb == "sign":
-            reply = replace(wire.Answer.from_bytes(reply), answers=bytes(32)).to_bytes()
-        return reply
-
-    node.handle = stripped
-    assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
-    node.handle = handle
-    await settled(house)
-    await house.sign(record, HASH)
-
-
 @pytest.mark.parametrize("curve", ONE_CURVE)
 async def test_what_does_not_open_ends_the_session(curve, house, record):
     """Though the request is in order otherwise: the MPC node may have begun by then."""
 
     other = house.give_key("ed25519" if curve == "secp256k1" else "secp256k1")
     store = SecretStore.from_text(record.secret_store)
-    shares = [
-        record.encrypted_share[:500] + "AAAA" + record.encrypted_share[504:],
-        other.encrypted_share,
-    ]
-    stores = []
+    damaged = record.encrypted_share[:500] + "AAAA" + record.encrypted_share[504:]
+    closed = "Invalid encrypted_share: it does not open with this secret_store"
+    bad = [({"encrypted_share": each}, closed) for each in (damaged, other.encrypted_share)]
     for party in MPC_NODES:
         half = store.halves[party]
-        spoilt = half[:-1] + bytes([half[-1] ^ 1])
-        stores.append(replace(store, halves={**store.halves, party: spoilt}))
+        spoilt = {**store.halves, party: half[:-1] + bytes([half[-1] ^ 1])}
         keys = {**store.auth_keys, party: os.urandom(32)}
-        stores.append(replace(store, auth_keys=keys))
-    closed = "Invalid encrypted_share: it does not open with this secret_store"
-    bad = [
-        *(({"secret_store": each.to_text()}, "Invalid secret_store") for each in stores),
-        *(({"encrypted_share": each}, closed) for each in shares),
-    ]
+        for each in (replace(store, halves=spoilt), replace(store, auth_keys=keys)):
+            bad.append(({"secret_store": each.to_text()}, "Invalid secret_store"))
     for changed, said in bad:
         assert await failing(BadRequest, house.sign(record, **changed)) == said
         await settled(house)

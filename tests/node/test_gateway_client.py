@@ -134,6 +134,14 @@ def test_when_to_retry_is_a_number_of_seconds():
     for after in ("", "soon", "-1", "1.5", "1234567", "7\r\nx: y"):
         error = refusal(409, {"error": "why"}, code="conflict", after=after)
         assert error.headers == {HEADER: "conflict"}
+    error = refusal(409, {"error": "why"}, code="conflict", after="123456")
+    assert error.headers["Retry-After"] == "123456"
+
+
+@pytest.mark.parametrize(("size", "shown"), [(400, "x" * 400), (401, "x" * 400 + "...")])
+def test_so_much_of_what_the_gateway_says_is_passed_on(size, shown):
+    said = refusal(409, {"error": "x" * size}).message
+    assert said == f"Upstream returned 409 Conflict: {shown}"
 
 
 OF_SOMETHING_ELSE = [

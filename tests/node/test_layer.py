@@ -70,11 +70,14 @@ def test_wrong_method(layer, right, path):
 
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
 def test_no_good_token(layer, method, path):
-    for header, message in ((None, MISSING), ("Bearer not.a.token", INVALID)):
+    for header, message, challenge in (
+        (None, MISSING, "Bearer"),
+        ("Bearer not.a.token", INVALID, 'Bearer error="invalid_token"'),
+    ):
         headers = {} if header is None else {"authorization": header}
         response = layer.api.request(method, path, headers=headers)
         assert error_of(response, 401) == message
-        assert response.headers["www-authenticate"].startswith("Bearer")
+        assert response.headers["www-authenticate"] == challenge
 
 
 BODIES_UNREAD = [

@@ -208,62 +208,6 @@ async def test_nor_with_a_vault_that_one_mpc_node_opens():
 # ---------------------------------------------------------------------- what is believed
 
 
-async def meddled(house, record, made, change):
-    """What is said when the gateway's reply to ``presigned`` is another one."""
-    house.transport.hook = on("presigned", wallets.altering(wire.SignReply, change))
-    return await failing(ApiError, sign(house, record, made))
-
-
-async def test_an_answer_to_another_request(house, record):
-    made = await house.presign(record, 1)
-    said = await meddled(house, record, made, lambda reply: replace(reply, answers=bytes(32)))
-    assert said == "The operator has answered another request than this one; try again"
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("late", [True, False])
-async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late, house, record):
-    """Not even to see that it is damaged."""
-
-    made = await house.presign(record, 1)
-
-    def change(reply):
-        if late:
-            house.wallet._sessions._now = lambda: 4e9
-        return replace(reply, vault=None)
-
-    said = await meddled(house, record, made, change)
-    assert ("JWT_EXPIRED" in said) == late
-    assert late or said == "The MPC nodes' parts of the vault key are damaged"
-
-
-@pytest.mark.parametrize("meanwhile", [True, False])
-async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile, house, record):
-    made = await house.presign(record, 1)
-
-    def change(reply):
-        wallets.refuse(house, record)
-        return reply
-
-    if not meanwhile:
-        wallets.refuse(house, record)
-        said = await failing(ApiError, sign(house, record, made))
-        assert house.transport.seen == []
-    else:
-        said = await meddled(house, record, made, change)
-    assert "this key is suspended" in said
-
-
-async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(house, record):
-    made = await house.presign(record, 1)
-    known = await house.client.nodes()
-    other = replace(known[OPERATOR], identity=bytes(32), seal_key=bytes(32))
-    house.client._nodes = {**known, OPERATOR: other}
-    said = await failing(BadRequest, sign(house, record, made))
-    assert said.endswith("it names another operator than this node knows")
-    assert house.transport.seen == []
-
-
 async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house, record):
     """The next call finds the key free."""
 
@@ -281,18 +225,23 @@ async def test_a_gateway_that_says_nothing_of_an_allowance(house, record):
     assert said == "The MPC nodes do not agree on the presignatures"
 
 
-@pytest.mark.parametrize("name", ["id", "key_id", "signer"])
+@pytest.mark.parametrize("name", ["id", "key_id", "signer", "holder"])
 def test_what_is_sealed_under_another_header(name):
     """By whoever has the share's key: the client alone, which does not do such things."""
-    key, made = bytes(32), presignatures(2, 3, (1, 2))[1][0]
+    key, (made, others) = bytes(32), [of[0] for of in presignatures(2, 3, (1, 2)).values()]
     allowance, boots = bytes(16), {OPERATOR: bytes(16), INSTITUTION: bytes(16)}
     true = PresignatureHeader(made.id, made.epoch, OPERATOR, boots, allowance, 0)
-    part = Presigner.open_part
-    good = seal_presignature(made.to_bytes(), true, key, "alice", SystemRng())
+
+    def sealed(what, header):
+        return seal_presignature(what.to_bytes(), header, key, "alice", SystemRng())
+
+    part, good = Presigner.open_part, sealed(made, true)
     assert part(good, key, "alice") == made
-    other = INSTITUTION if name == "signer" else bytes(32)
-    header = replace(true, **{name: other})
-    bad = seal_presignature(made.to_bytes(), header, key, "alice", SystemRng())
+    if name == "holder":
+        bad = sealed(others, true)
+    else:
+        other = INSTITUTION if name == "signer" else bytes(32)
+        bad = sealed(made, replace(true, **{name: other}))
     with pytest.raises(UsageError, match="another presignature than its header says"):
         part(bad, key, "alice")
     with pytest.raises(WrongKey):

@@ -14,17 +14,14 @@ from mpcsim.ids import OPERATOR
 from mpcsim.protocols import ecdsa, signing
 from mpcsim.protocols.key_share import Guard
 from mpcsim.service.gateway.activation import suspensions
-from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import Reply
 from node.checks import SealedShare
-from node.errors import ApiError, Unauthorized, Unreachable
+from node.errors import ApiError, Unreachable
 from node.process.timing import Timing
 from tests.helpers.adversary import alter_kind
-from tests.helpers.gateway import Clock, delivered
-from tests.node.wallets import House, answering, failing, on, playing, refuse, stored_share
+from tests.helpers.gateway import delivered
+from tests.node.wallets import House, answering, failing, on, playing, stored_share
 
-LIFETIME_S = 30.0
-"""Of tokens; shorter than that of a grant, so that what is under way at an MPC node goes on."""
 CAUGHT = "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "
 REFUSED = "this key is suspended: an MPC node was caught cheating with it; recover it"
 
@@ -73,13 +70,12 @@ class Case:
 
     def __init__(self, folder):
         self.folder = folder
-        self.clock = Clock(1_800_000_000.0)
 
     @asynccontextmanager
     async def opened(self):
         """Gateway and node as new processes would open them."""
         Guard._known.clear()
-        house = House(folder=self.folder, now=self.clock, token_lifetime_s=LIFETIME_S)
+        house = House(folder=self.folder)
         try:
             async with house:
                 yield house
@@ -93,13 +89,6 @@ class Case:
             await house.sign(self.record, signer="operator")
         return caught.value
 
-    async def check_heals(self, house, monkeypatch):
-        monkeypatch.setattr(signing, "ecdsa", ecdsa)
-        new = await house.recover("secp256k1")
-        assert new.public_key == self.record.public_key
-        for signer in ("operator", "institution"):
-            await house.sign(new, signer=signer)
-
 
 @pytest.fixture
 @asynccontextmanager
@@ -108,17 +97,6 @@ async def case(tmp_path):
     async with made.opened() as house:
         made.record = house.give_key("secp256k1")
     yield made  # noqa: PT022 -- the event loop enters it
-
-
-def late(case):
-    """For a hook: the answer comes after the token has expired."""
-
-    async def answer(name, go_on):
-        reply = await go_on()
-        case.clock.now += LIFETIME_S + 1
-        return reply
-
-    return answer
 
 
 # ---------------------------------------------------------------------- ways to a second guess
@@ -130,25 +108,6 @@ async def unheard(case, house):
 
 
 # ---------------------------------------------------------------------- what the caller is told
-
-
-async def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(case, monkeypatch, learnt):
-    """The operator cheats only then, because nobody could act on it; so it learns nothing either,
-    and whoever is honest and late is answered the same."""
-
-    async with case.opened() as house:
-        bobs = house.give_key("ed25519", "bob")
-        for cheats in (True, False):
-            if not cheats:
-                monkeypatch.setattr(signing, "ecdsa", ecdsa)
-            for name, record in (("alice", case.record), ("bob", bobs)):
-                house.transport.hook = on("sign", late(case))
-                said = await failing(Unauthorized, house.sign(record, name=name))
-                assert "JWT_EXPIRED" in said
-        assert learnt == []
-        assert "suspend" not in house.transport.seen
-        house.transport.hook = None
-        await house.sign(case.record)
 
 
 async def test_a_gateway_that_is_out_of_reach_hears_of_it_later(case, monkeypatch, learnt):
@@ -213,7 +172,7 @@ async def test_only_a_record_of_later_shares_ends_a_report(case, monkeypatch, le
 
         async def recovered(curve):
             """The record by which it is."""
-            made = await House(house.gateway, now=case.clock).recover(curve)
+            made = await House(house.gateway).recover(curve)
             if curve == "secp256k1":
                 case.record = made
             key = registry.key(alice, curve)
@@ -259,48 +218,6 @@ async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, l
             await house.wallet.close()
         assert house.transport.seen.count("suspend") == 2
         assert house.gateway.gateway.registry.suspension_notices()
-
-
-@pytest.mark.parametrize(("early", "verb"), [(True, "sign"), (False, "open")])
-async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(case, early, verb):
-    """In another session: what the gateway has not heard of yet, this node knows."""
-
-    async with case.opened() as house:
-
-        async def caught_meanwhile(name, go_on):
-            reply = await go_on()
-            refuse(house, case.record)
-            return reply
-
-        house.wallet._signer.first_with_vault = early
-        house.transport.hook = on(verb, caught_meanwhile)
-        assert (await case.sign(house)).message == f"MPC session cannot begin: {REFUSED}"
-        assert early == ("exchange" in house.transport.seen)
-        assert early == ("sign" in house.transport.seen)
-
-
-async def test_not_even_to_see_that_it_is_damaged(case):
-    async with case.opened() as house:
-
-        async def late_and_damaged(name, go_on):
-            reply = await go_on()
-            case.clock.now += LIFETIME_S + 1
-            begun = wire.SignReply.from_bytes(reply.body)
-            return replace(reply, body=replace(begun, vault=None).to_bytes())
-
-        house.transport.hook = on("sign", late_and_damaged)
-        with pytest.raises(Unauthorized):
-            await house.sign(case.record)
-
-
-async def test_a_vault_of_a_suspended_key_is_not_opened(case):
-    """This node knows; nobody else is asked."""
-
-    async with case.opened() as house:
-        refuse(house, case.record)
-        house.transport.seen.clear()
-        assert "this key is suspended" in await failing(ApiError, house.public_key(case.record))
-        assert house.transport.seen == []
 
 
 async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(case, early):

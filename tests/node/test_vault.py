@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.ids import OPERATOR, ROLES
+from mpcsim.ids import OPERATOR
 from mpcsim.service import vault
 from mpcsim.service.rpc import wire
-from node.errors import ApiError, BadRequest, StaleBoot, UntrustedNode
+from node.errors import ApiError, StaleBoot, UntrustedNode
 from tests.node.wallets import CHEAP, altering, failing, on
 
 CURVES = ("secp256k1", "ed25519")
@@ -23,39 +23,6 @@ def flipped(data):
     return bytes([data[0] ^ 1]) + data[1:]
 
 
-# ---------------------------------------------------------------------- what a store names
-
-
-async def test_altered_identities(party, house, record):
-    """Nothing is asked for with such a store."""
-
-    known = vault.SecretStore.from_text(record.secret_store).identities
-    assert known == {j: hello.identity for j, hello in (await house.client.nodes()).items()}
-    bad = altered(record, identities={**known, party: flipped(known[party])})
-    house.transport.seen.clear()
-    said = await failing(BadRequest, house.sign(bad))
-    role = ROLES[party]
-    assert said == f"Invalid secret_store: it names another {role} than this node knows"
-    assert not await house.matches(bad)
-    assert house.transport.seen == []
-    await house.sign(record)
-
-
-async def test_other_mpc_nodes_than_the_keys_own_are_asked_for_nothing(party, house, record):
-    """A gateway that puts itself in the place of one, after the key was made."""
-
-    known = await house.client.nodes()
-    false = replace(known[party], identity=bytes(32), seal_key=bytes(32))
-    house.client._nodes = {**known, party: false}
-    house.transport.seen.clear()
-    said = await failing(BadRequest, house.sign(record))
-    assert said.endswith(f"it names another {ROLES[party]} than this node knows")
-    assert house.transport.seen == []
-
-
-# ---------------------------------------------------------------------- strangers
-
-
 # ---------------------------------------------------------------------- a gateway that meddles
 
 
@@ -69,18 +36,12 @@ async def test_a_password_is_tried_on_no_store_but_ours(house, record):
     assert not await house.matches(await house.recover("ed25519"))
 
 
-async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(early, house, record):
-
+async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(house, record):
     def damaged(opened):
         return replace(opened, halves={j: flipped(half) for j, half in opened.halves.items()})
 
-    def vault_damaged(begun):
-        assert begun.vault is not None
-        return replace(begun, vault=damaged(begun.vault))
-
-    kind, change = (wire.SignReply, vault_damaged) if early else (wire.VaultOpened, damaged)
-    house.transport.hook = on("sign" if early else "open", altering(kind, change))
-    said = await failing(UntrustedNode, house.sign(record))
+    house.transport.hook = on("open", altering(wire.VaultOpened, damaged))
+    said = await failing(UntrustedNode, house.public_key(record))
     assert said == "The MPC nodes' parts of the vault key are damaged"
 
 

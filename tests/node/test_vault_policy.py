@@ -11,7 +11,7 @@ from mpcsim.service.errors import NodeFailed
 from mpcsim.service.rpc import statements, wire
 from mpcsim.service.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
-from node.process.settings import Settings, SettingsError
+from node.process.settings import Settings
 from tests.helpers.gateway import CURVES, Clock
 from tests.node.wallets import House, failing
 
@@ -70,10 +70,6 @@ async def test_for_an_hour(settings, house, clock, record):
 
 async def test_both_is_the_default_and_a_store_says_which(house, clock, record):
     assert Settings().vault_policy == "both"
-    assert Settings.from_environment({"VAULT_POLICY": "signer"}).vault_policy == "signer"
-    with pytest.raises(SettingsError, match="VAULT_POLICY must be both or signer"):
-        Settings.from_environment({"VAULT_POLICY": "neither"})
-
     whole = SecretStore.from_text(record.secret_store)
     assert (whole.whole, whole.version) == (True, 3)
     assert SecretStore.from_text(whole.to_text()) == whole

@@ -9,8 +9,6 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mpcsim.testing.backend.service_checks import SECP256K1_ORDER
-
 OTHER_KEY = {
     # 2 G on either curve
     "secp256k1": "0x02c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5",
@@ -146,57 +144,6 @@ class OldShareSigns(Remembering):
         return asked
 
 
-class HighS(Faulty):
-    """Half of all libraries, twenty years ago."""
-
-    def says(self, asked: Asked, said: Said) -> Said:
-        if asked.operation == "sign" and said.status == 200:
-            data = bytes.fromhex(said.document["signature"])
-            if len(data) == 65:
-                s = SECP256K1_ORDER - int.from_bytes(data[32:64], "big")
-                high = data[:32] + s.to_bytes(32, "big") + bytes([55 - data[64]])
-                return Said.of(200, {"signature": high.hex()})
-        return said
-
-
-class SignsSomethingElse(Faulty):
-    """Takes the hash for a signed number."""
-
-    def asks(self, asked: Asked) -> Asked:
-        message = asked.document.get("message")
-        if asked.operation == "sign" and isinstance(message, str) and message[:1] in "89abcdef":
-            asked = asked.with_body(message="00" * (len(message) // 2))
-        return asked
-
-
-class IgnoresPaths(Faulty):
-    """A node of before there were child keys: members that it does not know are ignored."""
-
-    def asks(self, asked: Asked) -> Asked:
-        members = {n: v for n, v in asked.document.items() if n != "path"}
-        signs = asked.operation == "sign"
-        return replace(asked, body=json.dumps(members).encode()) if signs else asked
-
-
-class GivesPresignaturesBack(Faulty):
-    """What was in the request is in the answer, used or not."""
-
-    def says(self, asked: Asked, said: Said) -> Said:
-        given = asked.document.get("presignatures")
-        if asked.operation == "sign" and said.status == 200 and given:
-            return Said.of(200, said.document | {"presignatures": given})
-        return said
-
-
-class SwapsChainCodes(Faulty):
-    """The children of another key with the same public key."""
-
-    def says(self, asked: Asked, said: Said) -> Said:
-        if said.status == 200 and asked.document.get("path", "m") != "m":
-            return Said.of(200, said.document | {"public_key": OTHER_KEY["secp256k1"]})
-        return said
-
-
 class LogsShares(Faulty):
     """A log line left over from debugging."""
 
@@ -264,19 +211,4 @@ class AnswersTooLate(Faulty):
     def says(self, asked: Asked, said: Said) -> Said:
         if self.late and asked.operation in ("generate", "recover"):
             return Said.of(504, {"error": "Gateway Timeout"})
-        return said
-
-
-class FailedRecoveryForgetsKey(Faulty):
-    """Drops the old key before the new one is there."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app)
-        self.lost: set[str] = set()
-
-    def says(self, asked: Asked, said: Said) -> Said:
-        if asked.operation == "recover" and said.status >= 500:
-            self.lost.add(asked.token)
-        if asked.operation == "key" and asked.token in self.lost and said.status == 200:
-            return Said.of(200, said.document | {"keys": []})
         return said

@@ -1,27 +1,10 @@
 """Faulty parties: ours, behind something that makes one mistake."""
 
-from collections.abc import Callable
 from typing import Any
-
-from hypothesis import HealthCheck, Phase, seed, settings
 
 from mpcsim.errors import Aborted, OnReceipt, Reason
 from mpcsim.protocols.engine import Done, Envelope, Output, Party
 from mpcsim.testing.runs.scenarios import ProtocolScenario
-
-
-def hunting(test: Callable[..., None]) -> Callable[..., None]:
-    """Have Hypothesis find and shrink the same failure every time."""
-    return seed(1)(
-        settings(
-            max_examples=400,
-            deadline=None,
-            database=None,
-            phases=(Phase.generate, Phase.shrink),
-            report_multiple_bugs=False,
-            suppress_health_check=list(HealthCheck),
-        )(test)
-    )
 
 
 class Around:

@@ -1,7 +1,7 @@
 """Invariants as somebody else would write them; none of them holds for ever."""
 
 from mpcsim.protocols.engine import Done
-from mpcsim.testing import ApiRun, invariant
+from mpcsim.testing import Answer, ApiRun, invariant
 from mpcsim.testing.protocols import ProtocolRun
 
 
@@ -18,21 +18,14 @@ def no_share_signs_twice(api: ApiRun) -> str | None:
 
 
 @invariant
-def nobody_reads_errors(api: ApiRun) -> str | None:
-    for _, answer in api.exchanged:
-        if answer.document["error"]:
-            return f"answered {answer}"
-    return None
+def nobody_reads_errors(answer: Answer) -> str | None:
+    return f"answered {answer}" if answer.document["error"] else None
 
 
 @invariant
-def shares_are_told(api: ApiRun) -> str | None:
-    """Says what it must not."""
-    for request, answer in api.exchanged:
-        if request.path.endswith("/generate"):
-            share, token = answer.document["encrypted_share"], request.token
-            return f"{share} was made for {token}"
-    return None
+def upside_down(subject: object) -> str | None:
+    """Says whether it is right."""
+    return bool(subject)  # type: ignore[return-value]
 
 
 @invariant

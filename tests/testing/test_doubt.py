@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from mpcsim.testing import ApiRun, BrokenInvariant
+from mpcsim.testing import ApiRun
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
 
@@ -71,43 +69,3 @@ def test_a_life_with_outages_and_several_requests_at_once():
     assert {"the operator went down", "bob sent 2 requests at once to generate an ed25519 key"} <= {
         *said
     }
-
-
-def test_a_key_that_is_gone_after_a_504_is_a_finding():
-    class Forgets(Service):
-        def says(self, asked, said):
-            if self.late and asked.operation == "key":
-                return faulty.Said.of(200, said.document | {"keys": []})
-            return super().says(asked, said)
-
-    with OwnNode(Forgets) as target:
-        api = ApiRun(target)
-        api.generate("alice", "ed25519")
-        api.lose(1000)
-        Service.made.late = True
-        api.recover("alice", "ed25519")
-        with pytest.raises(BrokenInvariant) as caught:
-            api.lose_nothing()
-        assert caught.value.name == "failed_request_changes_nothing"
-
-
-def test_who_looks_what_came_of_a_504_and_gets_no_answer_says_so():
-    """And does not take it for the answer that nothing has come of it."""
-
-    class Hides(Service):
-        def says(self, asked, said):
-            if asked.operation == "key":
-                return faulty.Said.of(500, {"error": "cannot look"})
-            return super().says(asked, said)
-
-    with OwnNode(Hides) as target:
-        api = ApiRun(target)
-        api.lose(1000)
-        Service.made.late = True
-        api.generate("alice", "ed25519")
-        Service.made.late = False
-        with pytest.raises(BrokenInvariant, match="cannot look") as caught:
-            api.lose_nothing()
-        assert caught.value.name == "answer_is_as_specified"
-        assert api.exchanged[-1][1].status == 500
-        assert sum(asked.path.endswith("/key") for asked, _ in api.exchanged) == 1

@@ -9,18 +9,12 @@ from mpcsim.errors import UsageError
 from mpcsim.testing import ApiRun, check_wallet_service, plugin
 from mpcsim.testing.backend import known_deviations
 from mpcsim.testing.backend import service_checks as checks
+from mpcsim.testing.machine.api_steps.base import step
 from tests.helpers.processes import pytest_with_the_kit
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
 
 OURS = "as ours does"
-
-
-class NoTokens(faulty.Faulty):
-    """Answers of which a step needs more than there is."""
-
-    def says(self, asked: faulty.Asked, said: faulty.Said) -> faulty.Said:
-        return faulty.Said.of(200, {}) if asked.operation.startswith("token") else said
 
 
 def test_a_step_that_is_waived_is_not_taken() -> None:
@@ -57,16 +51,6 @@ def test_it_is_waived_where_it_says_and_nowhere_else() -> None:
             checks.error_is_as_specified(api.exchanged[-1][1])
 
 
-def test_a_step_that_cannot_go_on_ends_there() -> None:
-    with OwnNode(NoTokens) as target:
-        api = ApiRun(target, known_deviations={"key_token/body_is_as_specified": OURS})
-        api.generate("alice", "ed25519")
-        api.key_token("alice", "ed25519")
-        api.sign("alice", "ed25519")
-        steps = [step.call.method for step in api.sequence.steps]
-        assert steps == ["generate", "key_token", "sign"]
-
-
 def test_an_exception_with_nothing_waived_is_no_waiver() -> None:
     class Broken(OwnNode):
         def ask(self, requests):  # type: ignore[no-untyped-def]
@@ -74,6 +58,25 @@ def test_an_exception_with_nothing_waived_is_no_waiver() -> None:
 
     with Broken() as target, pytest.raises(KeyError):
         ApiRun(target, known_deviations={"body_is_as_specified": OURS}).health()
+
+
+class Tripping(ApiRun):
+    """Whose health lacks what the step needs, once the answer is waived."""
+
+    @step
+    def health(self) -> None:
+        checks.body_is_as_specified("wrong")
+        raise self.error  # type: ignore[attr-defined]
+
+
+def test_what_a_waived_answer_makes_a_step_trip_over() -> None:
+    api = Tripping(SimpleNamespace(), known_deviations={"body_is_as_specified": OURS})
+    for kind in (AttributeError, KeyError, TypeError, ValueError):
+        api.error = kind()
+        api.health()
+    api.error = RuntimeError()
+    with pytest.raises(RuntimeError):
+        api.health()
 
 
 def test_how_often_each_was_needed() -> None:

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mpcsim.crypto import Message
-from mpcsim.errors import Aborted, InRound, Reason, UsageError
-from mpcsim.protocols.engine import Done, Waiting
+from mpcsim.errors import UsageError
+from mpcsim.protocols.engine import Done
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.sim import Simulation
 from mpcsim.sim.network.topology import Network
@@ -19,15 +19,14 @@ from mpcsim.sim.run.faults import Crash, drop, partition
 from mpcsim.testing import invariant, protocols
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.runs import protocol_checks as checks
-from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation, changes
+from mpcsim.testing.runs.deviation import AbstractDeviation, Deviation
 from mpcsim.testing.runs.protocol_run import (
     MessageReplay,
     Order,
-    record_session,
     run_over_network,
     run_protocol,
 )
-from mpcsim.testing.runs.scenarios import frost_signing, resharing
+from mpcsim.testing.runs.scenarios import frost_signing
 from tests.helpers.tiers import examples
 from tests.testing import implementations
 from tests.testing.own_invariants import all_or_none
@@ -76,78 +75,7 @@ def test_without_losses_and_cheaters_everybody_finishes(data):
     assert all(isinstance(outcome, Done) for outcome in run.outcomes.values())
 
 
-@pytest.mark.parametrize("gave_up", [{}, {2: "MALFORMED_MESSAGE"}])
-@pytest.mark.parametrize("ended", [True, False])
-def test_a_prepared_party_may_wait_for_those_that_gave_up_and_for_nobody_else(gave_up, ended):
-    waiting = Waiting(5, "finish", {"Confirm": frozenset({2})}, gave_up=gave_up)
-    aborted = Aborted(Reason.MALFORMED_MESSAGE, InRound(4, "confirm"))
-    outcomes = {1: waiting, 2: aborted if ended else Done(None)}
-    if gave_up and ended:
-        checks.no_hang(outcomes, (), False)
-    else:
-        with pytest.raises(checks.no_hang.Broken, match="party 1 waits for ever"):
-            checks.no_hang(outcomes, (), False)
-
-
-# ---------------------------------------------------------------------- planted mistakes
-
-
-def test_a_story():
-    scenario = implementations.Fragile.of(frost_signing(2, 3, (1, 2)))
-    with pytest.raises(checks.no_exception.Broken) as caught:
-        run_protocol(scenario, replays=(MessageReplay(3, before=2),))
-    lines = str(caught.value).splitlines()
-    assert lines[:5] == [
-        "No party raises, whatever it receives: runs end in outcomes.",
-        "[no_exception]",
-        "",
-        "  1. parties 1 and 2 ran frost",
-        "  2. party 2 replayed message 3 of session 1 (SignatureShare) to party 1 in session 2",
-    ]
-    assert lines[5].startswith("  3. party 1 raised KeyError")
-    assert "    Fragile.of(frost_signing(2, 3, (1, 2)))," in "\n".join(lines)
-
-
 # ---------------------------------------------------------------------- the runs themselves
-
-
-def test_a_party_that_comes_back_finishes_and_one_that_does_not_is_missed():
-    scenario = resharing("ed25519", 2, 3, (1, 2), (1, 2, 3))
-    back = run_protocol(scenario, faults=(Crash(2, 1, 10.0),))
-    assert all(isinstance(outcome, Done) for outcome in back.outcomes.values())
-    gone = run_protocol(scenario, faults=(Crash(2, 1),))
-    assert gone.silence
-    assert 2 not in gone.outcomes
-
-
-def test_a_deviation_is_blamed_on_whoever_deviates():
-    scenario = frost_signing(2, 3, (1, 2))
-    assert ".share + 1" in changes(scenario, 2)["SignatureShare"]
-    run = run_protocol(scenario, deviation=Deviation(2, "SignatureShare", ".share + 1"))
-    outcome = run.outcomes[1]
-    assert isinstance(outcome, Aborted)
-    assert outcome.culprits == {2}
-    assert run.sentences[-1] == "party 2 sent party 1 a SignatureShare with share + 1"
-
-
-def test_what_a_run_cannot_do_is_refused():
-    scenario = frost_signing(2, 3, (1, 2))
-    with pytest.raises(UsageError, match="run_over_network"):
-        run_protocol(scenario, faults=(partition((1,), (2,)),))
-    with pytest.raises(UsageError, match="party 3 takes no part"):
-        changes(scenario, 3)
-
-
-def test_an_invariant_of_ones_own_is_asked_and_told():
-    """All signed but one, to whom the network brought nothing."""
-    scenario = frost_signing(2, 3, (1, 3))
-    assert run_protocol(scenario, invariants=[all_or_none]).outcomes
-    with pytest.raises(all_or_none.Broken) as caught:
-        run_protocol(scenario, faults=(drop("SignatureShare", sender=3),), invariants=[all_or_none])
-    assert caught.value.name == "all_or_none"
-    assert "invariants=(all_or_none, )," in str(caught.value)
-    with pytest.raises(UsageError, match="invariant"):
-        run_protocol(scenario, invariants=[len])
 
 
 def test_an_exception_over_a_network():
@@ -195,13 +123,6 @@ def test_a_snippet_is_run_as_it_is_pasted():
         run_protocol(scenario, deviation=Mute(4))
 
 
-def test_an_order_is_told_by_who_overtook_whom():
-    told = run_protocol(frost_signing(2, 3, (1, 2, 3)), order=Order((-1,))).sentences
-    assert told[1] == "at party 2, Commitments from party 3 overtook Commitments from party 1"
-    assert len(told) == 7
-    assert told[-1].endswith("more messages overtook others")
-
-
 def test_the_abort_that_came_first_is_told_first():
     """Party 3 hears the spoilt message first; party 1 hears of that, or of the message, later."""
     scenario = frost_signing(2, 3, (1, 2, 3))
@@ -221,11 +142,6 @@ def all_finish(run: protocols.ProtocolRun) -> str | None:
     return None if all(isinstance(o, Done) for o in run.outcomes.values()) else "not all did"
 
 
-def test_orders_and_replays_shrink_to_nothing():
-    assert str(Order()) == "messages arrived in the order [0]"
-    assert len(record_session(frost_signing(2, 3, (1, 2)))) == 4
-
-
 NAMELESS: dict[str, tuple[dict[str, Any], str]] = {
     "kind of a fault": ({"faults": (drop("Comitments"),)}, "unknown message 'Comitments'; did you"),
     "sender": ({"faults": (drop(sender=7),)}, "faults: party 7 takes no part"),
@@ -238,6 +154,7 @@ NAMELESS: dict[str, tuple[dict[str, Any], str]] = {
     "receiver": ({"deviation": Deviation(1, "Commitments", "withheld", 1)}, "nothing to party 1"),
     "one fault": ({"faults": drop("Commitments")}, "expected several, not one MessageFault"),
     "no fault": ({"faults": ("drop",)}, "faults: 'drop' is none"),
+    "partition": ({"faults": (partition((1,), (2,)),)}, "a clock: use run_over_network"),
     "no order": ({"order": [1, 0]}, "order: expected Order, not list"),
     "no scenario": ({"scenario": "frost"}, "scenario: expected ProtocolScenario, not str"),
 }
@@ -248,21 +165,6 @@ def test_what_names_nothing_is_refused(how: dict[str, Any], told: str) -> None:
     """A typo would make a test that tests nothing."""
     with pytest.raises(UsageError, match=told):
         run_protocol(**{"scenario": frost_signing(2, 3, (1, 2)), **how})
-
-
-def test_what_never_took_place_is_told() -> None:
-    scenario = frost_signing(2, 3, (1, 2))
-    never = (drop("Commitments", nth=9), Crash(1, 50))
-    idle = [
-        "this never happened: the network lost Commitments number 9",
-        "this never happened: party 1 crashed after 50 messages, for good",
-    ]
-    assert run_protocol(scenario, faults=never).idle == idle
-    network = Network.mesh(scenario.members, 1.0)
-    assert run_over_network(scenario, network, faults=never).idle == idle
-    late = Deviation(2, "SignatureShare", "withheld")
-    stopped = run_protocol(scenario, faults=(drop("Commitments", receiver=2),), deviation=late)
-    assert stopped.idle == ["the cheater never came to deviate"]
 
 
 @pytest.mark.parametrize(

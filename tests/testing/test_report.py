@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim.testing.backend.target import HttpTarget, without_credentials
 from tests.helpers.processes import pytest_with_the_kit
 
 pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
@@ -144,11 +143,3 @@ def test_an_exception_out_of_a_protocol_keeps_its_traceback(tmp_path):
 def test_the_whole_traceback_on_demand(tmp_path):
     output = pytest_in(tmp_path, "-k", "by_hand", "--full-trace")
     assert "api_steps/base.py" in output
-
-
-def test_addresses_are_shown_without_credentials():
-    address = "http://somebody:secret@127.0.0.1:1"
-    shown = without_credentials(f"--wallet-target={address}")
-    assert shown == "--wallet-target=http://...@127.0.0.1:1"
-    with HttpTarget(address, lambda user: "") as target:
-        assert "secret" not in target.recipe

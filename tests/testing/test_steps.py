@@ -7,7 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
+from coincurve import PrivateKey
+from nacl.signing import SigningKey
 
 from mpcsim.crypto import encoding as wire
 from mpcsim.crypto.groups.ed25519 import ED25519
@@ -15,25 +16,47 @@ from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, partition
 from mpcsim.testing import ApiRun, BrokenInvariant
 from mpcsim.testing.api_sequence import Call
-from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer, Request
-from mpcsim.testing.machine.api_steps import BAD_PATHS, FAULTS, NONSENSE, OPERATIONS, PROTECTED
+from mpcsim.testing.machine.api_steps import (
+    BAD_PATHS,
+    FAULTS,
+    HASH,
+    NONSENSE,
+    OPERATIONS,
+    PROTECTED,
+)
 from mpcsim.testing.machine.rules import CONCURRENT, arguments, outages, rules
 from mpcsim.testing.machine.shrink import _candidates
 from mpcsim.testing.model import IssuedShare, Key, User
 from mpcsim.testing.runs.fields import _changes, _spoils
 from mpcsim.testing.runs.protocol_run import _code, fault_sentence
-from tests.helpers.reviewed import check_reviewed
 
 SCALAR, POINT = wire.ScalarCodec(), wire.PointCodec()
+COPY = Path(__file__).with_name("steps.txt")
 JSON = {"content-type": "application/json"}
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "user_id": "the same", "username": "x", "created_at": 0, "signature": "00", "xpub": "x",
     "presignatures": ["p"], "keys": [{"curve": "ed25519", "key_id": "k"}], "public_key": "0xff",
     "wallets": [{"key": {"curve": "ed25519", "public_key": "0xff"}, "address": {}}],
     "token": "a.b.c", "token_type": "Bearer", "expires_in": 1, "key_id": "a-ed25519-1",
 }  # fmt: skip
-SAID = {"{}": {}, "document": DOCUMENT, "result": {"result": True}, "[]": []}
+ED, EC = SigningKey(bytes(32)), PrivateKey(b"k" * 32)
+PUBLIC = {"ed25519": bytes(ED.verify_key), "secp256k1": EC.public_key.format()}
+SIGNED, HASHED = bytes.fromhex(HASH), EC.sign_recoverable(bytes.fromhex(HASH), hasher=None)
+SIGNATURES = ED.sign(SIGNED).signature.hex(), HASHED[:64].hex() + f"{27 + HASHED[64]:02x}"
+OWN = [{"curve": c, "key_id": f"a-{c}-{n}", "public_key": f"0x{PUBLIC[c].hex()}"}
+       for c, n in (("ed25519", 1), ("secp256k1", 0))]  # fmt: skip
+ADDRESSES = dict.fromkeys(("solana", "evm", "btc", "aptos", "tron", "xrp"), "x")
+RIGHT = DOCUMENT | {"keys": OWN, "encrypted_share": "new", "secret_store": "new"}
+RIGHT["wallets"] = [{"key": key, "address": ADDRESSES} for key in OWN]
+ODD = {"keys": [{"curve": None, "key_id": 5}, *DOCUMENT["keys"]], "wallets": [5]}
+SAID: dict[str, Any] = {"{}": {}, "document": DOCUMENT, "result": {"result": True}, "[]": []}
+SAID |= {
+    key["curve"]: RIGHT | key | {"key_id": "0" * 64, "signature": signature, "presignatures": []}
+    for key, signature in zip(OWN, SIGNATURES, strict=True)
+}
+SAID |= {"twice": RIGHT | {name: RIGHT[name] * 2 for name in ("keys", "wallets")}}
+SAID |= {"odd": DOCUMENT | ODD, "no wallets": DOCUMENT | {"wallets": None, "keys": ["k", {}]}}
 ANSWERS = {
     **{name: Answer(200, json.dumps(said), JSON) for name, said in SAID.items()},
     **{f"{status}": Answer(status, '{"error": "x"}', JSON) for status in (400, 404, 409, 504)},
@@ -134,11 +157,12 @@ def prepared(answer: Answer) -> tuple[Canned, ApiRun]:
     for name, curves in {"alice": {"ed25519": 2, "secp256k1": 1}, "bob": {"ed25519": 1}}.items():
         user = api.model.users[name] = User(name, f"{name}-1", name)
         for curve, count in curves.items():
-            key = user.keys[curve] = Key(curve, f"0x{name}", [], presignatures=["p", "q"])
+            public_key = f"0x{PUBLIC[curve].hex() if name == 'alice' else name}"
+            key = user.keys[curve] = Key(curve, public_key, [], presignatures=["p", "q"])
             key.backup = [str(i) for i in range(65)]
             for i in range(count):
                 text = f"{name[0]}-{curve}-{i}"
-                key.replace(IssuedShare(text, f"s-{i}", f"v-{i}", f"0x{name}", curve, "password"))
+                key.replace(IssuedShare(text, f"s-{i}", f"v-{i}", public_key, curve, "password"))
     return target, api
 
 
@@ -146,6 +170,7 @@ def told(call: Call, answer: Answer, outages: Iterable[str] = ()) -> tuple[list[
     """What the step says and sends, and what it finds and leaves behind."""
     target, api = prepared(answer)
     api._outages = dict.fromkeys(outages)
+    api._in_doubt = dict.fromkeys([("alice", "ed25519")] * (len(api._outages) == 1))
     found = "-"
     try:
         call.perform(api)
@@ -190,10 +215,12 @@ def sentences() -> Iterator[str]:
         yield f"{fault_sentence(fault)}: {_code((fault,))}"
 
 
-def everything() -> list[str]:
+def everything() -> str:
     lines = []
     cases = {name: (answer, ()) for name, answer in ANSWERS.items()}
-    cases |= {"outage": (ANSWERS["504"], ("operator", "messages"))}
+    for status, name in (("504", "outage"), ("404", "404 in an outage"), ("ed25519", "no outage")):
+        cases[name] = ANSWERS[status], ("operator", "messages")
+        cases[f"in doubt, {name}"] = ANSWERS[status], ("messages",)
     for call in CALLS:
         said: dict[str, None] = {}
         found: dict[str, list[str]] = {}
@@ -220,46 +247,13 @@ def everything() -> list[str]:
         f"{outages(target)}",
         *("; ".join(map(str, each)) for each in _candidates(calls, parts)),
     ]
-    return [*lines, *changed_fields(), *sentences()]
+    return "\n".join([*lines, *changed_fields(), *sentences()]) + "\n"
 
 
 def test_steps_are_as_written_down():
-    check_reviewed(everything(), Path(__file__).with_name("steps.txt"))
+    """A change shows in a diff: ``python -m tests.testing.test_steps``."""
+    assert everything() == COPY.read_text(encoding="utf-8")
 
 
-def test_secrets_are_masked():
-    secrets = checks.Secrets()
-    assert secrets.masked("nothing") == "nothing"
-    secrets.add('a "pass" word', "alice's password")
-    secrets.add("alice's password", "bob's password")
-    share = "".join(f"{n:04}" for n in range(100))
-    secrets.add(share, "the share")
-    said = secrets.masked(
-        f'{{"a \\"pass\\" word": "{share}", ...{share[180:220]}: alice\'s password'
-    )
-    assert said.startswith('{"<alice\'s password>": "<the share>"')
-    assert said.endswith(": <bob's password>")
-    half = '{"token": "abc\\"def", "encrypted_share":"' + "x" * 999
-    told = f"{Answer(200, half)!r}"
-    assert told == '<Answer 200 {"token":"...", "encrypted_share":"...">'
-    assert "body" not in repr(Request("POST", "/", {"body": "body"}))
-
-
-def test_secrets_are_found_in_any_form():
-    secrets = checks.Secrets()
-    secrets.add('it\'s "secret"', "the password")
-    long = "".join(f"{n:04}" for n in range(100))
-    secrets.add(long, "the share")
-    assert secrets.found_in("nothing") is None
-    assert secrets.found_in('{"x": "it\'s \\"secret\\""}') == "the password"
-    assert secrets.found_in("?p=it%27s%20%22secret%22") == "the password"
-    assert secrets.found_in(f"... {long[100:300]} ...") == "the share"
-    assert secrets.found_in(long[:50]) is None
-    assert secrets.found_in(long[-32:]) == secrets.found_in(long[200:232]) == "the share"
-
-
-def test_presignatures_are_used_up_in_their_order():
-    checks.presignatures_are_used_up(["a", "b", "c"], ["a", "c"])
-    for given, left in (("a", "a"), ("ab", "c"), ("ab", "ba")):
-        with pytest.raises(checks.presignatures_are_used_up.Broken):
-            checks.presignatures_are_used_up(list(given), list(left))
+if __name__ == "__main__":
+    COPY.write_text(everything(), encoding="utf-8")

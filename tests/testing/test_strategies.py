@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 
 from mpcsim.crypto.bip32 import parse_path, path_text
 from mpcsim.errors import UsageError
@@ -21,28 +20,10 @@ few = examples(15, suppress_health_check=list(HealthCheck))
 
 
 @few
-@given(st.data())
-def test_thresholds_and_quorums(data):
-    sharing = data.draw(wallets.thresholds())
-    assert 2 <= sharing.threshold <= len(sharing.holders) <= 5
-    quorum = data.draw(wallets.quorums(sharing))
-    assert sharing.threshold <= len(quorum)
-    assert set(quorum) <= set(sharing.holders)
-    assert list(quorum) == sorted(quorum)
-    assert len(data.draw(wallets.quorums(sharing, exactly=True))) == sharing.threshold
-
-
-@few
 @given(wallets.paths(), child_paths(3))
 def test_paths(path, text):
     assert parse_path(path_text(path)) == path
     assert len(parse_path(text)) <= 3
-
-
-@few
-@given(wallets.key_shares())
-def test_key_shares_are_real(shares):
-    assert shares_problem(shares) is None
 
 
 def test_key_shares_are_made_once_and_loaded_anew():
@@ -59,15 +40,6 @@ def test_user_operations_are_read_by_the_smart_account_flow(signed, unsigned):
     for fields in (signed, unsigned):
         read = UserOperation.from_request(fields, signed=False)
         assert UserOperation.from_request(read.to_request(signed=False), signed=False) == read
-
-
-@few
-@given(st.data())
-def test_fault_plans_and_adversaries_fit_their_scenario(data):
-    scenario = data.draw(wallets.scenarios(secp256k1=False))
-    for fault in data.draw(wallets.fault_plans(scenario, clocked=True)):
-        hash(fault)
-    data.draw(wallets.adversaries(scenario)).check_names(scenario)
 
 
 @few

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final
 
 import click
@@ -45,7 +45,7 @@ def _to_wei(text: str) -> int:
     """Parse an amount for Click; return it in wei."""
     try:
         found = int(Decimal(text) * WEI)
-    except (InvalidOperation, OverflowError, ValueError):
+    except (ArithmeticError, ValueError):
         found = 0
     if not 0 < found <= MOST * WEI:
         raise click.BadParameter(f"{text!r} is not a number above 0, up to {MOST}")

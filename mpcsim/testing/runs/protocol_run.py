@@ -48,6 +48,8 @@ KIT: Final = "mpcsim.testing.protocols"
 """Module that snippets import from."""
 MAX_TOLD: Final = 5
 """Limit of overtaken messages that a report tells one by one."""
+DEADLINE_MS: Final = 600_000.0
+"""Virtual time at which a run over a network stops, unless told otherwise."""
 NO_DEVIATION: Final = "the cheater never came to deviate"
 
 
@@ -66,9 +68,6 @@ class Order:
             check_type("order", number, int)
         if not self.numbers:
             raise UsageError("an order has no numbers: one at least, used again and again")
-
-    def __str__(self) -> str:
-        return f"messages arrived in the order {list(self.numbers)}"
 
 
 @dataclass(frozen=True)
@@ -202,7 +201,7 @@ def run_over_network(
     faults: Sequence[Fault] = (),
     deviation: AbstractDeviation | None = None,
     seed: int = 0,
-    deadline_ms: float = 600_000.0,
+    deadline_ms: float = DEADLINE_MS,
     invariants: Iterable[Invariant[...]] = (),
 ) -> ProtocolRun:
     """Run a scenario in virtual time over a network, and check every invariant.
@@ -223,6 +222,7 @@ def run_over_network(
         "faults": (tuple(faults), ()),
         "deviation": (deviation, None),
         "seed": (seed, 0),
+        "deadline_ms": (deadline_ms, DEADLINE_MS),
         "invariants": (found.invariants, ()),
     }
     found.snippet = snippet("run_over_network", scenario, _network_code(network), **given)

@@ -42,6 +42,8 @@ async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway
     made = await client.http.post(SIGN_UP, json={"username": "bob"}, headers=known(gateway))
     assert made.status_code == 201
     assert set(made.json()) == {"user_id", "username", "created_at"}
+    again = await client.http.post(SIGN_UP, json={"username": "bob"}, headers=known(gateway))
+    assert (again.status_code, again.json()) == (409, {"error": "username is taken"})
     login = await client.http.post(LOGIN, data=grant("bob"), headers=known(gateway))
     assert login.status_code == 200
     assert login.headers["cache-control"] == "no-store"
@@ -58,7 +60,7 @@ async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway
     client.token = document["access_token"]
     assert (await client.request("GET", "/wallet/v1/user")).json() == made.json()
     user_id = made.json()["user_id"]
-    assert [record.user_id for record in records] == [user_id, user_id, None, user_id]
+    assert [record.user_id for record in records] == [user_id, None, user_id, None, user_id]
 
 
 NO_USERS = [
@@ -101,6 +103,9 @@ async def test_a_login_names_a_grant_and_a_user(gateway, client):
         assert response.status_code == 400
     response = await client.http.post(LOGIN, json=grant("alice"), headers=known(gateway))
     assert response.json() == {"error": "the body is not application/x-www-form-urlencoded"}
+    plain = known(gateway) | {"content-type": "text/plain"}  # as a web page may send it anywhere
+    response = await client.http.post(SIGN_UP, content=b'{"username": "bob"}', headers=plain)
+    assert response.json() == {"error": "the body is not application/json"}
 
 
 async def test_log_in_and_sign_up_need_the_api_key_and_secret(gateway, client):

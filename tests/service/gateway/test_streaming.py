@@ -3,7 +3,7 @@ what goes wrong half-way does no more than it would have."""
 
 import asyncio
 import threading
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
 
 import httpx
@@ -12,10 +12,11 @@ import pytest
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine import Done
-from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import NodeFailed, node_unreachable
 from mpcsim.service.gateway.links.mpc_nodes import InProcess, OverHttp
+from mpcsim.service.gateway.sessions import body_validation
 from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
 from mpcsim.service.mpc_node.app import create_app
 from mpcsim.service.operations import GatewayOptions
@@ -103,6 +104,14 @@ NO_ANSWER = [
 def test_what_is_no_answer_is_refused(data):
     with pytest.raises(InvalidEncoding):
         AnswerValidator(lambda envelope: None, 32).feed(data)
+
+
+@pytest.mark.parametrize("size", [100, 101])
+def test_an_envelope_has_so_many_bytes_at_most(size, monkeypatch):
+    monkeypatch.setattr(body_validation, "MAX_ENVELOPE_BYTES", 100)
+    data = wire.Exchange(SID, (letter(size - HEADER_BYTES),)).to_bytes()
+    with nullcontext() if size == 100 else pytest.raises(InvalidEncoding, match="of 101 bytes"):
+        ExchangeValidator(lambda envelope: None).feed(data)
 
 
 def test_what_is_cut_off_is_no_body():

@@ -213,6 +213,7 @@ WITHOUT_A_SESSION = [
     (lambda b, t: replace(b, occasion=replace(b.occasion, key_id=bytes(32))), 403),
     (lambda b, t: replace(b, occasion=replace(b.occasion, user_id="mallory")), 403),
     (lambda b, t: replace(b, notices={OPERATOR: b.notices[OPERATOR]}), 400),
+    (lambda b, t: replace(b, notices={INSTITUTION: b.notices[INSTITUTION]}), 400),
     (lambda b, t: b"?", 400),
     (lambda b, t: bytes(5000), 413),
 ]
@@ -404,7 +405,7 @@ async def test_what_opens_nowhere_fills_no_registry_and_hinders_no_true_one(gate
         found.append(response.status_code)
     assert found == [204] * suspensions.MAX_OF_KEY + [503] * 5
     assert response.json() == {"error": "too many suspensions of this key"}
-    assert response.headers["Retry-After"].isdigit()
+    assert int(response.headers["Retry-After"]) < suspensions.FULL_S
     assert len(gateway.gateway.registry.suspension_notices()) == 2 * suspensions.MAX_OF_KEY
     assert (await client.post("suspend", genuine)).status_code == 503
     service.set_down(gateway, False)
@@ -428,9 +429,14 @@ async def test_what_opens_nowhere_is_written_and_logged_so_often_no_more(gateway
     await refused(client, share)
 
 
-@pytest.mark.parametrize(("days", "status"), [(suspensions.TAG_DAYS, 204), (8, 403)])
+@pytest.mark.parametrize(
+    ("days", "status"),
+    [(suspensions.TAG_DAYS, 204), (suspensions.TAG_DAYS + 1, 403), (-1, 204), (-2, 403)],
+)
 async def test_a_tag_outlives_the_token_by_days(days, status, wall_clock, gateway, client, share):
     body = await client.suspension(share)
+    wall_clock.now += max(0, -days) * suspensions.DAY_S  # and a clock may be put back
+    body = replace(body, tag=gateway.gateway.suspensions.session_tag(body.occasion))
     wall_clock.now += days * suspensions.DAY_S
     assert (await client.post("suspend", body)).status_code == status
 

@@ -179,10 +179,10 @@ async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gatewa
     user_id, body = await client.user_id(), wire.Activate(making, made.record.epoch).to_bytes()
     for stolen in (None, "00" * 64, service.SESSIONS[making].proof("exchange", body)):
         await gateway.gateway.cancel_session(user_id, "activate", body, stolen)
+    proof = service.SESSIONS[making].proof("activate", body)
+    await gateway.gateway.cancel_session("another user", "activate", body, proof)
     assert len(gateway.gateway.sessions.open_sessions) == 1
-    await gateway.gateway.cancel_session(
-        user_id, "activate", body, service.SESSIONS[making].proof("activate", body)
-    )
+    await gateway.gateway.cancel_session(user_id, "activate", body, proof)
     assert len(gateway.gateway.sessions.open_sessions) == 0
 
 

@@ -12,7 +12,7 @@ from dataclasses import astuple, replace
 import pytest
 
 from mpcsim.service.mpc_node import store as stores
-from mpcsim.service.mpc_node.events import EMPTY, Kind
+from mpcsim.service.mpc_node.events import EMPTY, Kind, head_outcome
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import StoreFailed
@@ -112,12 +112,14 @@ def test_one_vote_is_outstanding(store, predecessor):
 def test_doing_it_twice_is_doing_it_once(store):
     store.prepare(stored("a"))
     assert vote(store, "a", b"first") == vote(store, "a", b"second") == b"first"
-    store.activate("a", b"both votes", EMPTY)
+    store.activate("a", b"both votes", EMPTY, "session")
     assert store.activate("a", b"both votes", EMPTY) == []
     assert store.abort("u", "ed25519", "x", voted_for=True) is None
     assert store.abort("u", "ed25519", "x") is None
     store.drop("u", "ed25519", "x")
-    assert [event.event for event in store.events()] == ["made"]
+    (event,) = store.events()
+    seen = head_outcome(EMPTY)
+    assert (event.event, event.session, event.outcome) == ("made", "session", seen)
 
 
 def test_a_vote_or_an_abort_and_never_both(tmp_path):
@@ -153,9 +155,11 @@ def test_when_a_vote_was_given_is_known_as_long_as_it_is_outstanding(tmp_path):
         assert at == [7.0, None, None]
         store.drop("u", "ed25519", "b")
         assert store.voted_since("u", "ed25519") is None
-        store.prepare(stored("c", "a"))
-        vote(store, "c")
-        assert store._database.rows("SELECT * FROM outstanding") == [("c", 9.0)]
+        store.enter_epoch("b", "u", "ed25519")
+        store.prepare(stored("b", "a"))
+        vote(store, "b", b"second")
+        assert store._database.rows("SELECT * FROM outstanding") == [("b", 9.0)]
+        assert store._database.rows("SELECT * FROM entered") == []  # its session gives no more
         with store._database.transaction() as cursor:
             cursor.execute("DELETE FROM outstanding")
         assert store.voted_since("u", "ed25519") == 0.0
@@ -257,11 +261,17 @@ def test_suspensions_that_cannot_be_written_are_listed_and_owed(store):
         put_in_force(store, key_id, user=key_id)
     store.suspend("b", "why")
     store.database._writer.execute("PRAGMA query_only = ON")
-    for suspend in (lambda: store.suspend("a", "why"), lambda: store.mark_suspended_at_peer({"b"})):
+    for suspend in (
+        lambda: store.suspend("a", "why", b"less"),
+        lambda: store.suspend("a", "why"),
+        lambda: store.mark_suspended_at_peer({"b"}),
+    ):
         with pytest.raises(StoreFailed):
             suspend()
     for owed in (2, 0):
         assert store.pending_suspensions == owed
+        a, b = map(store.find, "ab")
+        assert (a.share, a.suspended_there, b.suspended_there) == (b"less", 0, 1)
         assert [store.suspended_key_ids(n) for n in (9, 1)] == [["a", "b"], ["a"]]
         store.database._writer.execute("PRAGMA query_only = OFF")
         store.write_pending()

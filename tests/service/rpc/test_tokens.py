@@ -272,6 +272,7 @@ BAD_CHANGES = [
 @pytest.mark.parametrize("change", BAD_CHANGES)
 def test_a_bad_claim_is_refused(change):
     refused(signed({**PAYLOAD, **change}))
+    verifier().verify(signed({**PAYLOAD, "nbf": NOW}))
 
 
 # --- time ---------------------------------------------------------------------------------------

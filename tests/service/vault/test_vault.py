@@ -353,15 +353,6 @@ def test_cost_bounds():
 # --- halves -------------------------------------------------------------------------------------
 
 
-def test_a_half_is_bound_to_its_role():
-    """Even if both nodes had the same seal key."""
-    same = dict.fromkeys(MPC_NODES, NODE_KEYS[OPERATOR])
-    store = vault.SecretStore.from_text(sealed(node_keys=same)[1])
-    assert rewrap(store.halves[OPERATOR], OPERATOR)
-    with pytest.raises(vault.WrongKey, match="belongs to another"):
-        rewrap(store.halves[INSTITUTION], OPERATOR)
-
-
 def test_another_user():
     encrypted, store = made()
     with pytest.raises(vault.WrongKey, match="belongs to another key, user or node"):
