@@ -42,8 +42,8 @@ from mpcsim.sim.trace import Trace
 from tests.capacity.test_real import made_up_costs
 from tests.capacity.test_windows import CALM, run_of_windows, value_in_window
 from tests.helpers.made_up_costs import made_up
-from tests.helpers.pictures import artists
 from tests.helpers.reviewed import check_reviewed, rounded
+from tests.sim.test_figures_copied import describe
 
 RECOVER = "recover secp256k1"
 STAR = Deployment(Network.star(5.0, 2.0, 20.0))
@@ -229,18 +229,18 @@ def test_what_is_said_of_runs_is_as_it_was_reviewed(calm: Run, flood: Run) -> No
         found += [runs_of(of.percentiles_over_time(90)[::5]), str(of.made_of(0.1))]
         found += [f"memory {part}: {runs_of(mb)}" for part, mb in of.memory_mb.items()]
         found += [f"{of.relaxation_time_s()} s, {of.recovered_s(5.0)} s, {of.ended_per_s()}"]
-        found += artists(of.timeline())
+        found += describe(of.timeline())
         found += [f"{ms}: {of.compare_percentile(95, ms)}" for ms in (10.0, 60.0, 90.0, 130.0)]
     nobody = run_of_windows([(0, 0, 0, 0)] * 10, under_way_ms=[500.0])
     found += [str(nobody.percentile(99)), f"{nobody.offered_per_s()} come"]
     found += [repr(late.percentile(50, between_s=each)) for each in ((5, 9), (6, 8), (0, 20))]
     found += [str(late.percentile(50, between_s=(5, 9))), str(late.percentile(99))]
-    found += [*artists(calm.utilisation())][::9]
+    found += [*describe(calm.utilisation())][::3]
     slow = calm.slow_call(2)
     found += map(str, (slow.name, *slow.messages, *slow.work, *slow.endings))
     found += [runs_of(row) for row in flood.resources()[::61].itertuples(index=False)]
     parts = {"computing": 30.0, "travelling": 12.0, "waiting": 0.01}
-    found += artists(figures.comparison({"as it is": parts}))
+    found += describe(figures.comparison({"as it is": parts}))
     check_reviewed(map(rounded, found), Path(__file__).with_name("runs.txt"))
 
 
@@ -249,8 +249,8 @@ def test_what_experiments_find_is_as_it_was_reviewed() -> None:
     known: dict[str, Any] = {"minutes": 0.02, "costs": both_operations(), "seed": 3}
     with ThreadPoolExecutor(1) as here:
         curve = load_curve(STAR, executor=here, **known)
-    found = ["# load by load", *str(curve).splitlines(), *artists(curve.plot())]
-    found += artists(figures.load_curves({"one": curve, "other": curve}, [95]))
+    found = ["# load by load", *str(curve).splitlines(), *describe(curve.plot())]
+    found += describe(figures.load_curves({"one": curve, "other": curve}, [95]))
     with_interval = curve.table.assign(p99_low_ms=8.5, p99_high_ms=9.5, timed_out=0.01)[3:5]
     found += str(LoadCurve(with_interval, 50.0, "loop")).splitlines()
     matters = sensitivity(STAR, Workload(Users(9)), change=0.5, **known)

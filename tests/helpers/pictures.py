@@ -1,9 +1,8 @@
 """What a figure shows, as a reader sees it: texts and where they are, colours."""
 
 from collections.abc import Iterator
-from itertools import combinations, groupby
+from itertools import combinations
 
-import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -105,37 +104,3 @@ def colours(figure: Figure) -> set[str]:
 def hues(figure: Figure) -> set[str]:
     """Those of them that are no grey."""
     return {colour for colour in colours(figure) if len(set(bytes.fromhex(colour[1:]))) > 1}
-
-
-def artists(figure: Figure) -> Iterator[str]:
-    """Yield the labels of axes, and a line for artists of one look that follow each other: their
-    look and number; of the first, the last and their mean a corner, the middle and the size."""
-    yield f"figure: {[text.get_text() for text in figure.texts]}"
-    for axes in figure.axes:
-        yield f"axes: {axes.get_title()!r}, {axes.get_xlabel()!r}, {axes.get_ylabel()!r}"
-        every = (*axes.patches, *axes.lines, *axes.texts)
-        for look, alike in groupby(map(_look, every), key=lambda each: each[0]):
-            where = np.array([each for _, each in alike])
-            shown = where if len(where) < 3 else (where[0], where[-1], where.mean(axis=0))
-            places = (" ".join(f"{each:.3f}" for each in place) for place in shown)
-            yield f"{look}: {len(where)} at {' | '.join(places)}"
-
-
-def _look(artist: Patch | Line2D | Text) -> tuple[str, tuple[float, ...]]:
-    """Return what artists that look alike share, and where one is."""
-    if isinstance(artist, Text):
-        style = f"{artist.get_color()} {artist.get_ha()} {artist.get_va()} {artist.get_weight()}"
-        box = artist.get_bbox_patch()
-        frame = f" in {_look(box)[0]}" if box else ""
-        return f"{artist.get_text()!r} {style}{frame}", artist.get_position()
-    if isinstance(artist, Line2D):
-        path, colours = artist.get_path(), str(artist.get_color())
-    else:
-        path = artist.get_patch_transform().transform_path(artist.get_path())
-        faces = (artist.get_facecolor(), artist.get_edgecolor())
-        colours = " ".join(to_hex(each, keep_alpha=True) for each in faces)
-    points = path.vertices
-    label = str(artist.get_label()).partition("_")[0]
-    look = f"{label} {type(artist).__name__} {colours} {artist.get_linestyle()}"
-    look += f" {artist.get_linewidth():g} z{artist.get_zorder():g}"
-    return look.strip(), (*points[0], *points.mean(axis=0), *np.ptp(points, axis=0))
