@@ -123,11 +123,11 @@ def test_refusals_are_of_limits_or_of_keys(refused: int, by_limit: int, said: li
 @pytest.mark.parametrize("column", [1, 2, 3])
 def test_bad_ends_count_from_a_thousandth_on_that_is_no_chance(column: int) -> None:
     """Of 1 000 attempts one is expected; more than six are chance in 1 of 12,000 windows."""
-    for every, bad, said in ((1_000, 6, 0), (1_000, 7, 1), (10, 1, 0), (10, 2, 1)):
-        counts = [every - bad, 0, 0, 0]
+    for calls, bad, said in ((1_000, 6, 0), (1_000, 7, 1), (10, 1, 0), (11, 2, 1)):
+        counts = [calls - bad, 0, 0, 0]
         counts[column] = bad
-        attempts = value_in_window(5, counts, (every, 0, 0, 0))
-        assert len(saturations(run_of_windows(attempts))) == said
+        run = run_of_windows(value_in_window(5, counts, (calls, 0, 0, 0)))
+        assert len(saturations(run)) == said
 
 
 def test_what_is_full_or_too_small_breaks() -> None:
@@ -149,6 +149,12 @@ def test_what_is_full_or_too_small_breaks() -> None:
         )
         assert saturations(run) == said
         assert run.memory_mb["gateway"][6] == pytest.approx(200 + 10 * calls / 2)
+    # Both replicas, and a node of 100 MB beside them.
+    for limit, said in ((539.0, [("machine one needs more than its 539 MB", 0.0)]), (540.0, [])):
+        one = replace(gateway, machine="one", memory_mb=limit)
+        shared = replace(STAR, gateway=one, node=Part(machine="one"))
+        run = run_of_windows(deployment=shared, memory_mb=memory | {"node": (100.0, 0.0)})
+        assert saturations(run) == said
 
 
 @pytest.mark.parametrize(

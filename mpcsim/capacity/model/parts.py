@@ -34,7 +34,8 @@ class Part:
     speed: float = 1.0
     """Speed of a core relative to the machine of the costs; the disk stays as it is."""
     memory_mb: float = math.inf
-    """Memory of each replica's machine; beyond it, the replica counts as saturated."""
+    """Memory of each replica's machine; beyond it, the replica counts as saturated. A shared one
+    has the least that its parts state, for all of them."""
     machine: str = ""
     """Name of the machine, if it is shared with other parts; they all state the same ``cores``."""
 

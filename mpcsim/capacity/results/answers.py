@@ -188,10 +188,14 @@ def _saturations(run: RunRecord) -> Iterator[Saturation]:
     yield from _failures(run)
     yield from _saturated(run)
     yield from _queue_growth(run)
-    for part, memory in run.memory_mb.items():
-        limit = run.deployment.parts[part].memory_mb
+    machines: dict[str, list[str]] = {}
+    for name, part in run.deployment.parts.items():
+        machines.setdefault(f"machine {part.machine}" if part.machine else name, []).append(name)
+    for what, names in machines.items():
+        limit = min(run.deployment.parts[name].memory_mb for name in names)
+        memory = np.sum([run.memory_mb[name] for name in names], axis=0)
         if (over := np.flatnonzero(memory > limit)).size:
-            yield _saturation_in(run, int(over[0]), f"{part} needs more than its {limit:g} MB")
+            yield _saturation_in(run, int(over[0]), f"{what} needs more than its {limit:g} MB")
 
 
 def _saturation_in(run: RunRecord, window: int, what: str) -> Saturation:

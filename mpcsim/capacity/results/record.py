@@ -422,7 +422,8 @@ class RunRecord:
         found = {}
         for name, part in self.deployment.parts.items():
             rest, each = costs.memory_mb.get(name, (0.0, 0.0))
-            found[name] = part.workers * rest + each * under_way / part.replicas
+            here = part.replicas if part.machine else 1  # a named machine has all replicas
+            found[name] = here * (part.workers * rest + each * under_way / part.replicas)
         return found
 
     # ------------------------------------------------------------------ display
