@@ -67,7 +67,6 @@ ERRORS = [
         'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
     ),
     (404, {"error": "no such key"}, errors.NotFound, "no such key" + REPLACED),
-    (409, {"error": "busy"}, errors.Upstream, "Upstream returned 409 Conflict: busy"),
     (
         *(503, {"error": "the node is away", "party": 2}, errors.Upstream),
         "Upstream returned 503 Service Unavailable: the node is away",

@@ -71,9 +71,8 @@ async def test_another_identity_than_the_one_that_is_named(party):
         named.transport.hook = impostor(party)
         said = f"The {ROLES[party]} has another identity than MPC_NODE_KEYS says"
         for call in (named.sign(record), named.generate("secp256k1"), named.recover("ed25519")):
-            with pytest.raises(UntrustedNode, match=f"^{said}$") as refused:
+            with pytest.raises(UntrustedNode, match=f"^{said}$"):
                 await call
-            assert refused.value.status == 500
         named.transport.hook = None
         await named.sign(record)  # nothing is lost
 

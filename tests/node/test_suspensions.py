@@ -99,14 +99,6 @@ async def case(tmp_path):
     yield made  # noqa: PT022 -- the event loop enters it
 
 
-# ---------------------------------------------------------------------- ways to a second guess
-
-
-async def unheard(case, house):
-    """The gateway is out of reach just then."""
-    house.transport.hook = on("suspend", answering(Unreachable()))
-
-
 # ---------------------------------------------------------------------- what the caller is told
 
 
@@ -212,7 +204,7 @@ async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, l
     monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.1)
     monkeypatch.setattr(node.signing.suspensions, "FIRST_RETRY_S", 3600.0)
     async with case.opened() as house:
-        await unheard(case, house)
+        house.transport.hook = on("suspend", answering(Unreachable()))
         await case.sign(house)
         async with asyncio.timeout(4):
             await house.wallet.close()

@@ -229,6 +229,11 @@ BAD = {
     "a letter is another": (flipped, DAMAGED),
     "a row is missing": (lambda s, t: altered(s, t, "DELETE FROM events"), DAMAGED),
     "a table is too much": (lambda s, t: altered(s, t, "CREATE TABLE more (at)"), DAMAGED),
+    "a column": (lambda s, t: altered(s, t, "ALTER TABLE events RENAME curve TO c"), DAMAGED),
+    "its layout is another": (
+        lambda s, t: altered(s, t, f"PRAGMA user_version = {LAYOUT + 1}"),
+        DAMAGED,
+    ),
     "it says nothing": (lambda s, t: altered(s, t, "DELETE FROM backup"), DAMAGED),
     "another part's": (
         lambda s, t: shutil.copy(s.parent / "institution", t),
