@@ -13,7 +13,6 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.path import Path as Outline
 from matplotlib.text import Annotation, Text
 
 from mpcsim.sim.figures import measured_links, quantile_plot, sequence_diagram
@@ -21,7 +20,6 @@ from mpcsim.sim.network.measured import fit, read
 from tests.helpers import figures as page
 from tests.helpers.traces import trace
 
-HERE = Path(__file__).parent
 LOOKS = {
     "color": "#000000", "facecolor": "", "edgecolor": "", "alpha": "None", "linewidth": "1",
     "linestyle": "solid", "hatch": "None", "marker": "None", "markersize": "6",
@@ -98,11 +96,9 @@ def _points(artist: Any) -> np.ndarray:
             return np.array([artist._get_xy(None, artist.xy, artist.xycoords) + artist.xyann])
         return artist.get_transform().transform([artist.get_position()])
     paths = artist.get_paths() if isinstance(artist, Collection) else [artist.get_path()]
-    kept = [
-        path.vertices if path.codes is None else path.vertices[path.codes != Outline.CLOSEPOLY]
-        for path in paths
-    ]
-    return artist.get_transform().transform(np.concatenate([np.empty((0, 2)), *kept]))
+    place = artist.get_transform()
+    lines = [line for path in paths for line in path.to_polygons(place, closed_only=False)]
+    return np.concatenate([np.empty((0, 2)), *lines])
 
 
 def _look(artist: Any) -> str:
@@ -129,11 +125,12 @@ def in_words(name: str, draw: Callable[[], Figure]) -> str:
 )
 def test_figures_are_as_written_down(copy: str, name: str) -> None:
     """A change shows in a diff: ``python -m tests.sim.test_figures_copied``."""
-    written = {each.split("\n")[0]: each for each in (HERE / copy).read_text("utf-8").split("\n\n")}
+    texts = Path(__file__).with_name(copy).read_text("utf-8").split("\n\n")
+    written = {text.split("\n")[0]: text for text in texts}
     assert in_words(name, COPIES[copy][name]) == written[name].rstrip()
 
 
 if __name__ == "__main__":
     for copy, drawn in COPIES.items():
         text = "\n\n".join(in_words(name, draw) for name, draw in drawn.items())
-        (HERE / copy).write_text(f"{text}\n", "utf-8")
+        Path(__file__).with_name(copy).write_text(f"{text}\n", "utf-8")
