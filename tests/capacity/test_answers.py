@@ -232,7 +232,7 @@ def test_what_is_said_of_runs_is_as_it_was_reviewed(calm: Run, flood: Run) -> No
         found += describe(of.timeline())
         found += [f"{ms}: {of.compare_percentile(95, ms)}" for ms in (10.0, 60.0, 90.0, 130.0)]
     nobody = run_of_windows([(0, 0, 0, 0)] * 10, under_way_ms=[500.0])
-    found += [str(nobody.percentile(99)), f"{nobody.offered_per_s()} come"]
+    found += [str(nobody.percentile(99)), f"{nobody.offered_per_s()}, {nobody.goodput_per_s(9.0)}"]
     found += [repr(late.percentile(50, between_s=each)) for each in ((5, 9), (6, 8), (0, 20))]
     found += [str(late.percentile(50, between_s=(5, 9))), str(late.percentile(99))]
     found += [*describe(calm.utilisation())][::3]

@@ -16,7 +16,7 @@ from tests.helpers.reviewed import check_reviewed, rounded
 from tests.sim.test_figures_copied import describe
 
 FAR = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
-FAST = Network.star(1.0, 2.0, 3.0).with_link("operator", "gateway", back_mbit_per_s=50.0)
+FAST = Network.star(1.0, 2.0, 3.0).with_link("institution", "gateway", back_mbit_per_s=50.0)
 DEPLOYMENTS = {
     "one machine": Deployment.on_one_machine(3),
     "far": Deployment(
