@@ -3,12 +3,22 @@
 import re
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from mpcsim.crypto.bip32 import check_path, parse_path
-from mpcsim.errors import Aborted, Consequence, InRound, OnReceipt, Reason, UsageError
+from mpcsim.errors import (
+    Aborted,
+    Consequence,
+    InRound,
+    MissingExtra,
+    OnReceipt,
+    Reason,
+    UsageError,
+    needs_extra,
+)
 from mpcsim.lab.explorer.model.retime import with_link_numbers
 from mpcsim.lab.what_if import Configuration
 from mpcsim.protocols.frost.definition import _check_message
@@ -26,8 +36,8 @@ from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
     ("aborted", "text"),
     [
         (
-            Aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), frozenset({2})),
-            "aborted in round 3 (respond): OT-extension correlation check fails; party 2; "
+            Aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), frozenset({8, 2})),
+            "aborted in round 3 (respond): OT-extension correlation check fails; party 2, 8; "
             "ban and discard OT",
         ),
         (
@@ -43,6 +53,13 @@ from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 )
 def test_text(aborted: Aborted, text: str) -> None:
     assert str(aborted) == text
+
+
+def test_a_library_that_is_missing_is_named_with_its_extra() -> None:
+    with pytest.raises(MissingExtra) as caught, needs_extra("lab", "a page"):
+        import_module("nowhere.at_all")
+    said = caught.value
+    assert (str(said), said.name) == ("a page needs nowhere: install mpcsim[lab]", "nowhere")
 
 
 def test_consequences_in_a_few_words() -> None:

@@ -319,7 +319,7 @@ def _namespaces(roots: Collection[str]) -> dict[str, dict[str, Any]]:
     def copied(name: str) -> bool:
         return any(name == root or name.startswith(f"{root}.") for root in roots)
 
-    return {name: dict(vars(sys.modules[name])) for name in sorted(sys.modules) if copied(name)}
+    return {name: dict(vars(sys.modules[name])) for name in tuple(sys.modules) if copied(name)}
 
 
 def _check_without(off: frozenset[Reason]) -> Callable[..., None]:

@@ -13,7 +13,7 @@ from mpcsim.attacks import report
 from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.model import Cell, Finding, Verdict
 from mpcsim.cli import main
-from mpcsim.errors import InRound
+from mpcsim.errors import InRound, Reason
 
 
 def as_promised():
@@ -31,7 +31,7 @@ UNLIKE = [
     replace(as_promised()[at], observed=found)
     for at, found in (
         (3, Finding.waiting({3, 1}, "for two")),
-        (4, Finding.refused()),
+        (4, Finding.aborted(Reason.ECHO_MISMATCH, InRound(4, "end"), {3, 2}, {4, 1})),
         (5, Finding(Verdict.ERROR, shown="KeyError: 'a|b*c**d'")),
     )
 ]

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,10 +111,23 @@ def test_a_twin_may_be_off_by_its_bound_or_what_repeats_scatter(twin, verdict):
     assert "   within 20%" in scattered.row()
 
 
+GIVEN: dict[str, tuple[tuple[float, ...], ...]] = {
+    **dict.fromkeys(("protocols", "simulator"), ((1,), (60,))),
+    **dict.fromkeys(("accuracy", "starting"), ((1,), (5,))),
+    "rest": ((1,), (3,)),
+    "service": ((167,), (10_000,)),
+    "notebooks": ((), ()),
+    "capacity": ((2, 5.0), (5, 30.0)),
+}
+"""How much is measured with --runs 1, and without."""
+
+
 @pytest.mark.parametrize("chosen", SECTIONS)
 def test_what_is_chosen_alone_is_measured(monkeypatch, chosen):
+    asked = []
+
     def of(name, found):
-        return lambda *_, **__: found if name == chosen else pytest.fail(f"{name} is measured")
+        return lambda *given, **named: asked.append((name, *given, *named.values())) or found
 
     monkeypatch.setattr(report, "all_figures", of("protocols", ({"x": 1.0}, {})))
     monkeypatch.setattr(report, "render", lambda *_: "x")
@@ -123,8 +137,21 @@ def test_what_is_chosen_alone_is_measured(monkeypatch, chosen):
         name = module.__name__.rpartition(".")[2]
         monkeypatch.setattr(module, f"{name.removesuffix('s')}_figures", of(name, {"x": 1.0}))
         monkeypatch.setattr(module, "table", lambda found: "x")
-    ((_, found),) = report.sections([chosen])
-    assert found == {"x": 1.0}
+    for runs in ((1,), ()):
+        ((_, found),) = report.sections([chosen], *runs)
+        assert found == {"x": 1.0}
+    assert asked == [(chosen, *given) for given in GIVEN[chosen]]
+
+
+def test_notebooks_are_timed_in_their_order(tmp_path, monkeypatch):
+    for name in ("02_second", "01_first"):
+        (tmp_path / f"{name}.ipynb").touch()
+    client = SimpleNamespace(execute=lambda env: None)
+    monkeypatch.setattr("nbformat.read", lambda *_, **__: None)
+    monkeypatch.setattr("nbclient.NotebookClient", lambda *_, **__: client)
+    assert [*notebooks.notebook_figures(tmp_path)] == [
+        *("notebook_01_first_s", "notebook_02_second_s")
+    ]
 
 
 def test_round_trips_are_counted():
@@ -176,16 +203,3 @@ def test_notebooks_are_looked_for_and_a_slow_one_is_told(tmp_path):
     assert "NOT reached" in notebooks.table({"notebook_slow_s": 31.0})
     with pytest.raises(UsageError, match="no notebooks in"):
         notebooks.notebook_figures(tmp_path)
-
-
-@pytest.mark.soak  # it starts a kernel
-def test_notebooks_are_timed(tmp_path):
-    import nbformat
-
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(6 * 7)")])
-    nbformat.write(notebook, tmp_path / "01_small.ipynb")
-    before = (tmp_path / "01_small.ipynb").read_bytes()
-    figures = notebooks.notebook_figures(tmp_path)
-    assert list(figures) == ["notebook_01_small_s"]
-    assert "01_small" in notebooks.table(figures)
-    assert (tmp_path / "01_small.ipynb").read_bytes() == before

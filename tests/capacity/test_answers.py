@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from operator import itemgetter
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from mpcsim import Network
 from mpcsim.capacity import (
     BulkReshare,
+    Client,
     Deployment,
     LoadCurve,
     Overloaded,
+    Part,
     ProcessPause,
     Run,
     Slowdown,
     Steady,
+    Users,
     Workload,
     cheapest,
     load_curve,
+    running,
     sensitivity,
 )
 from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.speed import Speed
+from mpcsim.capacity.recording import record_operation
+from mpcsim.capacity.results import figures
+from mpcsim.capacity.simulation.incidents import incidents
 from mpcsim.errors import UsageError
 from mpcsim.sim.trace import Trace
+from tests.capacity.test_real import made_up_costs
+from tests.capacity.test_windows import CALM, run_of_windows, value_in_window
 from tests.helpers.made_up_costs import made_up
+from tests.helpers.reviewed import check_reviewed, rounded
+from tests.sim.test_figures_copied import describe
 
 RECOVER = "recover secp256k1"
 STAR = Deployment(Network.star(5.0, 2.0, 20.0))
@@ -57,42 +71,10 @@ def flood() -> Run:
     return run(Steady(1.5 * MOST), seconds=30)
 
 
-def test_the_bottleneck_is_the_gateway(calm: Run) -> None:
-    assert calm.demand.bottleneck == "event loop of gateway 1.1"
-    assert calm.demand.most_per_s == pytest.approx(MOST, rel=0.05)
-
-
-def test_a_calm_run_says_so(calm: Run) -> None:
-    assert calm.overload == ""
-    assert calm.saturations == []
-    assert calm.first_to_break.startswith(
-        "No shortage is found (tests err in 1% of runs); the busiest is the event loop of gat"
-    )
-    assert calm.littles_law.off_by < 0.02
-    assert calm.throughput_per_s() == pytest.approx(0.3 * MOST, rel=0.1)
-
-
 def test_no_percentile_of_a_queue_that_grows(flood: Run) -> None:
     with pytest.raises(Overloaded, match=r"300 calls a second come and .* without bound"):
         flood.percentile(99)
     assert flood.percentile(99, between_s=(15.0, 30.0)).ms > 2_500  # who asks for it gets it
-    assert flood.littles_law.off_by > 0.1, "more come than are answered"
-    assert flood.first_to_break.startswith(
-        "What breaks first: the event loop of gateway 1.1 is full"
-    )
-
-
-def test_resources_over_time(flood: Run) -> None:
-    table = flood.resources()
-    gateway = table[table["place"] == "event loop of gateway 1.1"]
-    assert (gateway["used"][3:] > 0.99).all()
-    assert gateway["queue"].iloc[-1] > 500
-    # All connections are in use: the others wait for one.
-    waiting = table.groupby("begin_s")["queue"].sum()
-    assert waiting.is_monotonic_increasing
-    assert waiting.iloc[-1] > 2_000
-    assert flood.table()["done"].sum() == flood.outcomes()["done"]
-    assert not table["place"].str.startswith("disk").any(), "it serves all at once"
 
 
 def test_a_line_that_is_busy_or_full_is_named() -> None:
@@ -119,12 +101,8 @@ def test_a_slow_call_is_a_trace(calm: Run, tmp_path: object) -> None:
     assert isinstance(slow, Trace)
     assert slow.finished_ms >= calm.slow_call(2).finished_ms
     assert slow.finished_ms == pytest.approx(calm.percentile(100, between_s=(0, 60)).ms, rel=0.003)
-    works = [(work.party, work.end_ms) for work in slow.work]
-    assert {end.party: end.at_ms for end in slow.endings} == dict(sorted(works, key=itemgetter(1)))
-    assert sum(message.work is None for message in slow.messages) == 1
     path = slow.critical_path()
     assert path.total_ms == pytest.approx(slow.finished_ms)
-    assert {work.name for work in slow.work} >= {"the call", "its answer"}
     slow.save_perfetto(f"{tmp_path}/slow.json")
     with pytest.raises(UsageError, match="slow call 0: the slowest"):
         calm.slow_call(0)
@@ -134,64 +112,8 @@ def test_a_slow_call_is_a_trace(calm: Run, tmp_path: object) -> None:
         calm.slow_call(kept + 1)
 
 
-@pytest.mark.soak
-def test_load_by_load() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as here:
-        curve = load_curve(
-            STAR,
-            rates_per_s=[20, 100, 160, 190, 260],
-            minutes=0.5,
-            costs=both_operations(),
-            executor=here,
-        )
-    assert list(curve.table["p99_ms"]) == sorted(curve.table["p99_ms"])
-    assert [bool(each) for each in curve.table["overload"]] == [False] * 4 + [True]
-    assert 100 <= curve.knee_per_s <= 190
-
-
-def test_a_curve_shows_no_interval_where_there_is_none() -> None:
-    row: dict[str, object] = {"p50_ms": 5.0, "p95_ms": 8.0, "p99_ms": 9.0}
-    row |= {"p99_low_ms": 0.0, "p99_high_ms": math.inf}
-    row |= {"answered_per_s": 20.0, "refused": 0.0, "timed_out": 0.0, "broken": 0.0}
-    row |= {"per_s": 20.0, "busiest": "loop", "utilisation": 0.1, "overload": ""}
-    found = row | {"per_s": 40.0, "p99_low_ms": 8.5, "p99_high_ms": 9.5}
-    text = str(LoadCurve(pd.DataFrame([row, found, row | {"overload": "too much"}]), 50.0, "loop"))
-    assert text.startswith("knee at 20 calls a second, most 50 (loop)\n  20 a second: too much\n")
-    rows = [re.split("  +", line.strip())[3:5] for line in text.splitlines()[-2:]]
-    assert rows == [["9.0", "-"], ["9.0", "8.5 to 9.5"]]
-
-
-@pytest.mark.soak
-def test_what_matters_most() -> None:
-    table = sensitivity(STAR, Workload(Steady(0.8 * MOST)), minutes=0.5, costs=both_operations())
-    moves = table.set_index("input")["moves"]
-    assert moves["speed of gateway"] < 0 < moves["calls that come"]
-    assert abs(moves["speed of gateway"]) > abs(moves["speed of institution"])
-    assert list(table["moves"].abs()) == sorted(table["moves"].abs(), reverse=True)
-
-
 def price(deployment: Deployment) -> float:
     return deployment.gateway.speed + deployment.node.replicas
-
-
-@pytest.mark.soak  # that it suffices is known after three minutes of the service
-def test_the_cheapest_that_does() -> None:
-    choices = {"gateway_speed": [1.0, 2.0, 4.0], "node_replicas": [1, 2]}
-    busy = Workload(Steady(1.2 * MOST))
-
-    found = cheapest(
-        STAR, busy, choices, p99_ms=400, price=price, minutes=0.1, costs=both_operations()
-    )
-    assert found.price == price(found.deployment)
-    assert found.p99.ms <= 400
-    dearer = [row for row in found.tried.itertuples() if row.why_not]
-    assert all(row.price <= found.price for row in dearer)
-    few = {"gateway_speed": [4.0]}
-    with pytest.raises(UsageError, match=r"none of 1 .* below 1 ms: p99 .*, above 1 ms"):
-        cheapest(STAR, busy, few, p99_ms=1, price=price, minutes=0.1, costs=both_operations())
-    assert found.run.compare_percentile(99, 400) == "below", "known, not by chance"
 
 
 @pytest.mark.soak
@@ -229,47 +151,112 @@ def test_what_breaks_first_does_not_depend_on_the_length(seconds: int) -> None:
     assert [run.saturations for run in short] == [[]] * 4
 
 
-def test_what_is_sensitive_to_nothing_moves_within_the_noise() -> None:
-    table = sensitivity(
-        STAR, Workload(Steady(0.3 * MOST)), change=0.0001, minutes=0.1, costs=both_operations()
-    )
-    assert (table["noise"] > 0).any()
-    assert (table["moves"].abs() <= 2 * table["noise"] + 0.001).all()
-
-
 @pytest.mark.parametrize(
-    ("mix", "options", "said"),
+    ("work", "known", "said"),
     [
-        ("sign secp256k1", {}, "say how long"),
-        ("sign secp256k1", {"hours": math.inf}, "workloads never end"),
-        ("sign secp256k1", {"hours": 1, "exactness": "exact"}, "unknown exactness 'exact'"),
-        ("sign ed25519", {"hours": 1}, "sign ed25519 was not measured"),
-        ("sign secp256k1", {"hours": 1, "costs": "none.json"}, "costs: none.json: No such fil"),
+        ({}, {"hours": 0}, "say how long"),
+        ({}, {"hours": math.inf}, "workloads never end"),
+        ({}, {"exactness": "exact"}, "unknown exactness 'exact'"),
+        ({"mix": {"sign ed25519": 1.0}}, {}, "sign ed25519 was not measured"),
+        ({}, {"costs": "none.json"}, "costs: none.json: No such fil"),
+        (
+            {},
+            {"costs": Costs({}, {}, {}, Speed.NONE, {"sign secp256k1": "0"})},
+            "costs from another version of the service: mpcsim calibrate",
+        ),
     ],
 )
-def test_bad_input_is_one_clear_error(mix: str, options: dict[str, Any], said: str) -> None:
+def test_bad_input_is_one_clear_error(
+    work: dict[str, Any], known: dict[str, Any], said: str
+) -> None:
     with pytest.raises(UsageError, match=said):
-        STAR.run(Workload(mix={mix: 1.0}), **{"costs": both_operations(), **options})
+        STAR.run(Workload(**work), **{"hours": 1, "costs": both_operations()} | known)
+    for wrong, name in ((Part, "cores"), (Part, "workers"), (Deployment, "making_limit")):
+        with pytest.raises(UsageError, match=f"{name} is -1"):
+            wrong(**{name: -1})
 
 
-def test_costs_of_another_version_and_a_limit_below_zero_are_refused() -> None:
-    old = replace(both_operations(), version={"sign secp256k1": "0"})
-    with pytest.raises(UsageError, match="costs from another version of the service: mpcsim calib"):
-        STAR.run(Workload(), hours=1, costs=old)
-    with pytest.raises(UsageError, match="making_limit is -1"):
-        replace(STAR, making_limit=-1)
+def runs_of(values: Iterable[object]) -> str:
+    """Return values of which equal ones that follow each other are counted; the first thirty."""
+    counted = [(value, sum(1 for _ in same)) for value, same in groupby(map(str, values))]
+    return " ".join(f"{n} x {value}" if n > 1 else value for value, n in counted[:30])
 
 
-def test_the_page_of_a_run_has_a_statement_a_line_and_units_in_its_tables(calm: Run) -> None:
-    """What has no interval says why, once; a notebook shows the same."""
-    head, *lines = str(calm).splitlines()
-    assert head == "60 calls a second for 0:01:00, seed 1: 3,592 attempts: 3,592 done"
-    assert lines[0] == f"  {calm.first_to_break}"
-    assert lines[1].startswith("  link to the institution slows at 0:01:00: never took place")
-    at = next(n for n, line in enumerate(lines) if line.startswith("  latency, ms"))
-    interval = "  95 % interval"
-    assert lines[at].count(interval) == 3
-    assert any("no interval of p99 (" in line for line in lines[:at])
-    shown = calm._repr_html_()
-    assert "<th" in shown
-    assert "slowest 1%" in shown
+def arrays(records: Any) -> Iterator[str]:
+    """Yield a line for those fields of each array of a layout that are alike."""
+    for name, array in records._asdict().items():
+        alike: dict[str, list[str]] = {}
+        for field in array.dtype.names or ("",):
+            values = array[field] if field else array
+            alike.setdefault(runs_of(values.ravel()), []).append(field)
+        yield from (f"{name} {', '.join(of)}: {values}" for values, of in alike.items())
+
+
+def test_a_layout_is_as_it_was_reviewed() -> None:
+    """What the kernel is given for a deployment with something of everything."""
+    network = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
+    rich = Deployment(
+        network, Part(2, replicas=2, workers=2, speed=2.0), Part(40, machine="rack"),
+        operator=Part(40, machine="rack", speed=4.0), caller=Part(3), making_limit=2,
+    )  # fmt: skip
+    events = (BulkReshare(9.0), Slowdown(1.0), ProcessPause(2.0, "node"))
+    work = Workload(Steady(9.0), users=4, client=Client(2.0, 3, 0.5, 2.0, 0.1), events=events)
+    known = made_up_costs([record_operation(name) for name in both_operations().stages])
+    costs = replace(known, version=both_operations().version, hop_ms=0.5, cooling_ms=40.0)
+    layout = running._layout(rich, work, costs, 7)
+    found = [str(layout.limits), *map(str, layout.groups.items()), *map(str, layout.resources)]
+    found += [*map(str, layout.processes), *arrays(layout.calls), *arrays(layout.service)]
+    found += [*map(str, incidents(layout, events)), f"{running.demand_of(rich, work, costs)}"]
+    check_reviewed(map(rounded, found), Path(__file__).with_name("layout.txt"))
+
+
+def test_what_is_said_of_runs_is_as_it_was_reviewed(calm: Run, flood: Run) -> None:
+    """Pages, tables, figures and a trace of two runs and of one that is made up."""
+    late = replace(
+        run_of_windows(
+            value_in_window(3, (900, 0, 90, 10), CALM),
+            under_way_ms=[500.0] * 200,
+            memory_mb={"node": (100.0, 2.0)},
+        ),
+        slow_calls=calm.slow_calls,
+    )
+    found = []
+    for name, of in {"calm": calm, "flood": flood, "late": late}.items():
+        found += [f"# {name}", *str(of).splitlines(), *map(str, of.saturations)]
+        for row in of.table()[::20].to_dict("records"):
+            found += [", ".join(f"{column} {value}" for column, value in row.items() if value)]
+        found += [f"{of.outcomes((4.0, 10.0))}, {of.goodput_per_s(80.0)} a second in time"]
+        found += [runs_of(of.percentiles_over_time(90)[::5]), str(of.made_of(0.1))]
+        found += [f"memory {part}: {runs_of(mb)}" for part, mb in of.memory_mb.items()]
+        found += [f"{of.relaxation_time_s()} s, {of.recovered_s(5.0)} s, {of.ended_per_s()}"]
+        found += describe(of.timeline())
+        found += [f"{ms}: {of.compare_percentile(95, ms)}" for ms in (10.0, 60.0, 90.0, 130.0)]
+    nobody = run_of_windows([(0, 0, 0, 0)] * 10, under_way_ms=[500.0])
+    found += [str(nobody.percentile(99)), f"{nobody.offered_per_s()}, {nobody.goodput_per_s(9.0)}"]
+    found += [repr(late.percentile(50, between_s=each)) for each in ((5, 9), (6, 8), (0, 20))]
+    found += [str(late.percentile(50, between_s=(5, 9))), str(late.percentile(99))]
+    found += [*describe(calm.utilisation())][::3]
+    slow = calm.slow_call(2)
+    found += map(str, (slow.name, *slow.messages, *slow.work, *slow.endings))
+    found += [runs_of(row) for row in flood.resources()[::61].itertuples(index=False)]
+    parts = {"computing": 30.0, "travelling": 12.0, "waiting": 0.01}
+    found += describe(figures.comparison({"as it is": parts}))
+    check_reviewed(map(rounded, found), Path(__file__).with_name("runs.txt"))
+
+
+def test_what_experiments_find_is_as_it_was_reviewed() -> None:
+    """A load curve and what matters most, of short runs."""
+    known: dict[str, Any] = {"minutes": 0.02, "costs": both_operations(), "seed": 3}
+    with ThreadPoolExecutor(1) as here:
+        curve = load_curve(STAR, executor=here, **known)
+    found = ["# load by load", *str(curve).splitlines(), *describe(curve.plot())]
+    found += describe(figures.load_curves({"one": curve, "other": curve}, [95]))
+    with_interval = curve.table.assign(p99_low_ms=8.5, p99_high_ms=9.5, timed_out=0.01)[3:5]
+    found += str(LoadCurve(with_interval, 50.0, "loop")).splitlines()
+    matters = sensitivity(STAR, Workload(Users(9)), change=0.5, **known)
+    found += ["# what matters", *matters.round(3).to_string().splitlines()]
+    check_reviewed(map(rounded, found), Path(__file__).with_name("experiments.txt"))
+
+
+def test_a_page_shows_the_same_in_a_notebook(calm: Run) -> None:
+    assert re.search(r"<th.*slowest 1%", calm._repr_html_(), re.DOTALL)

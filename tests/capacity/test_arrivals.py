@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users, draw_times
+from mpcsim.capacity.model.incidents import Slowdown
 from mpcsim.errors import UsageError
 from tests.vectors.network import make
 
@@ -120,25 +121,26 @@ def test_bad_files_are_told(tmp_path: Path, text: str, said: str) -> None:
     assert str(error.value).startswith(f"{path}: ")
 
 
+RIGHT: dict[type, dict[str, Any]] = {
+    Bursts: {"per_s": 1.0, "burst_per_s": 2.0, "lasting_s": 5.0},
+    Profile: {"per_s": (1.0,)}, Users: {"count": 3}, Slowdown: {"at_s": 0.0},
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "made",
+    ("of", "name", "wrong"),
     [
-        lambda: Steady(-1.0),
-        lambda: Steady(math.nan),
-        lambda: Steady(math.inf),
-        lambda: Bursts(1.0, 2.0, lasting_s=0.0),
-        lambda: Bursts(1.0, 2.0, lasting_s=5.0, every_s=5.0),
-        lambda: Bursts(1.0, 2.0, lasting_s=5.0, first_s=-1.0),
-        lambda: Profile(()),
-        lambda: Profile((1.0, -2.0)),
-        lambda: Profile((1.0,), lasting_s=0.0),
-        lambda: Times(()),
-        lambda: Times((-1.0,)),
-        lambda: Times((2.0, 1.0)),
-        lambda: Users(0),
-        lambda: Users(3, think_s=-1.0),
+        (Steady, "per_s", (-1.0, math.nan, math.inf)),
+        (Bursts, "lasting_s", (0.0, math.inf)), (Bursts, "every_s", (5.0,)),
+        (Bursts, "first_s", (-1.0, math.inf)),
+        (Profile, "per_s", ((), (1.0, -2.0))), (Profile, "lasting_s", (0.0, math.inf)),
+        (Times, "at_s", ((), (-1.0,), (2.0, 1.0), (1.0, math.inf))),
+        (Users, "count", (0,)), (Users, "think_s", (-1.0, math.inf)),
+        (Slowdown, "at_s", (-1.0, math.inf)), (Slowdown, "factor", (0.0, math.inf)),
+        (Slowdown, "link", ("gateway",)), (Slowdown, "lasting_s", (0.0,)),
     ],
-)
-def test_what_makes_no_sense_is_refused(made: Any) -> None:
-    with pytest.raises(UsageError, match="arrivals"):
-        made()
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(of: type, name: str, wrong: tuple[Any, ...]) -> None:
+    for value in wrong:
+        with pytest.raises(UsageError, match=r"arrivals|event"):
+            of(**RIGHT.get(of, {}) | {name: value})

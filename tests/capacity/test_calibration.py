@@ -1,15 +1,20 @@
 """Calibration: what meters wrote, what fits it, and a real service."""
 
 import json
+import math
+import re
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
 
-from mpcsim.capacity.calibration import calibrate, reading
+from mpcsim.capacity.calibration import calibrate, calibrating, prediction, reading
 from mpcsim.capacity.calibration.calibrating import _pool_samples
 from mpcsim.capacity.calibration.fitting import (
     Observations,
@@ -17,16 +22,28 @@ from mpcsim.capacity.calibration.fitting import (
     stages,
     uncontended_activity,
 )
-from mpcsim.capacity.calibration.measuring import meter_environment, run_measured_service
-from mpcsim.capacity.calibration.prediction import Load, LoopActivity, handling_parts
+from mpcsim.capacity.calibration.measuring import (
+    KERNEL,
+    Measurement,
+    meter_environment,
+    run_measured_service,
+)
+from mpcsim.capacity.calibration.prediction import (
+    Load,
+    LoopActivity,
+    Prediction,
+    handling_parts,
+)
 from mpcsim.capacity.model.costs import LATER, Stage
 from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
+from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.recording import record_operation
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT
 from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 from mpcsim.sim.replay.steps import GATEWAY
 from tests.helpers.processes import until
+from tests.helpers.reviewed import check_reviewed
 
 ADDRESSES = {
     "operator": "http://127.0.0.1:20001",
@@ -105,23 +122,6 @@ def test_calls_outside_of_the_windows_do_not_count(requests):
 
 def columns(**ms):
     return np.array([[ms.get(name, 0.0) for name in reading.COLUMNS]] * 3)
-
-
-def test_a_message_has_the_stages_that_were_seen_in_their_order():
-    found = reading.Samples(
-        {"m": columns(loop=2.0, thread=4.0, after=1.0, loop_disk=0.5, free=3.0)}, {}
-    )
-    curves = reading.Samples({"m": columns(loop_curve=0.6, thread_curve=3.5)}, {})
-    made = found.stages("m", curves)
-    assert [(stage.kind, pytest.approx(stage.mean_ms)) for stage in made] == [
-        ("loop", 2.0),
-        ("loop disk", 0.5),
-        ("thread", 4.0),
-        ("free thread", 3.0),
-        ("loop", 1.0),
-    ]
-    assert [stage.curve for stage in made] == pytest.approx([0.2, 0, 0.5, 0, 0.2])
-    assert found.stages("other", curves) == ()
 
 
 def test_event_loops_have_as_many_turns_for_a_message_as_most_often():
@@ -231,6 +231,125 @@ def test_what_the_meters_do_not_see_is_shared_out():
     loop, disk, thread, after = made["request 1 client → gateway"]
     assert (disk.mean_ms, thread.mean_ms) == pytest.approx((9.0, 4.0))
     assert loop.mean_ms == pytest.approx(after.mean_ms)
+
+
+# ---------------------------------------------------------------------- the whole of it
+
+
+class Clock:
+    """A clock that goes on while others sleep and measure."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def busyness(jobs: float, cooling_ms: float) -> LoopActivity:
+    return LoopActivity(2 / (1 + jobs / 8), math.exp(-(1 + jobs) * cooling_ms / 400))
+
+
+class MadeUpService:
+    """A service with a process for each part, whose calls take as long as the load says."""
+
+    def __init__(self, name: str, log: list[str], clock: Clock) -> None:
+        self.name, self.log, self.clock = name, log, clock
+        self.windows: list[tuple[float, float]] = []
+        ids = {part: n for n, part in enumerate(ADDRESSES, 40)}
+        cpu_ms = lambda: {part: 3.0 * clock.now * n for n, part in enumerate(PARTS[1:], 1)}  # noqa: E731
+        self.served = SimpleNamespace(process_ids=ids, addresses=ADDRESSES, cpu_ms=cpu_ms)
+
+    def closed(self, name: str, most: int, calls: int) -> Measurement:
+        return self.measured(name, most, 0.0, calls, f"{most} at a time")
+
+    def open(self, name: str, per_s: float, calls: int, seed: int, *, keys: int) -> Measurement:
+        load = f"{per_s:.4g} a second, seed {seed}, {keys} keys"
+        return self.measured(name, 0, per_s, calls, load)
+
+    def measured(self, name: str, most: int, per_s: float, calls: int, load: str) -> Measurement:
+        self.log.append(f"{self.name}: {calls} calls of {name}, {load}")
+        more = 1 + (len(self.windows) % 3) / 100  # no two rounds are alike
+        jobs = most or per_s / 60
+        took_ms = more * (24 + jobs / 50)
+        seconds = calls * took_ms / 1000 / jobs
+        self.windows.append((self.clock.now, self.clock.now + seconds))
+        self.clock.now += seconds
+        iterations, coldness = busyness(jobs, 80.0)
+        cpu = {part: more * (n + 0.3 * iterations + coldness) for n, part in enumerate(PARTS, 4)}
+        idle = {part: 90.0 + n + more for n, part in enumerate(PARTS[1:])}
+        peak = {part: mb + jobs for part, mb in idle.items()}
+        spent = (np.full(calls, took_ms), 0, seconds, cpu | {KERNEL: 0.6 * more / jobs})
+        return Measurement(name, load, *spent, idle, peak, 50.0 * more, self.windows[-1])
+
+    def write_meters(self, folder: Path) -> None:
+        """The last two calls of each measurement."""
+        said: dict[str, list[str]] = {part: [] for part in ADDRESSES}
+        for number, (_, end) in enumerate(self.windows):
+            for k in (1, 2):
+                call, began, ms = f"{number} {k}", end - k / 1000, (MS + 1000 * number) * k
+                row = [
+                    ms // 50 if "curve" in name else ms * n // 8
+                    for n, name in enumerate(reading.COLUMNS, 1)
+                ]
+                loop = row[reading.COLUMNS.index("loop")]
+                taken = [[what, *row, [loop // 4, loop - loop // 4]] for what in ("request", "x/")]
+                taken[1][0] = f"{ADDRESSES['gateway']}/sign"
+                said["node"].append(json.dumps([call, "/", began, taken]))
+                said["gateway"].append(json.dumps([call, "/", began, taken[:1]]))
+        for part, number in self.served.process_ids.items():
+            (folder / f"{number}.jsonl").write_text("\n".join(said[part]))
+
+
+def predict(operation, costs, load, cores, *, hop_ms=0.0, calls=prediction.CALLS):
+    """Instead of a run of the model: the busier it is, the fewer turns a call takes."""
+    assert (cores, calls) == (2, prediction.CALLS)
+    jobs = load.in_flight or load.per_s / 60
+    activity = busyness(jobs, costs.cooling_ms)
+    every = [stage for each in costs.stages[operation.name].values() for stage in each]
+    took_ms = sum(stage.mean_ms for stage in every) + sum(costs.turn_ms.values()) + 3 * hop_ms
+    together, ahead, takes, _ = vars(costs.scheduling).values()
+    slower = 1 + (together - 0.7) ** 2 + (ahead - 0.25) ** 2 + takes / 5
+    per_s = 1000 * jobs / took_ms / slower
+    return Prediction(dict.fromkeys(PARTS, activity), np.array([1.0, took_ms, 99.0]), per_s)
+
+
+def test_a_calibration_is_as_it_was_reviewed(tmp_path, monkeypatch):
+    """What is measured, in which order, and the costs that follow; the services and the model's
+    runs are made up."""
+    log: list[str] = []
+    clock = Clock()
+
+    @contextmanager
+    def run(environment=MappingProxyType({})):
+        folder, *curves = environment.values() or ("plain",)
+        service = MadeUpService(Path(folder).name, log, clock)
+        assert curves == ["1"] * (service.name == "curves")
+        yield service
+        if environment:
+            service.write_meters(Path(folder))
+
+    for name, value in {
+        "run_measured_service": run,
+        "record_operation": lambda name: replace(operation(), name=name),
+        "time": clock,
+        "os": SimpleNamespace(cpu_count=lambda: 2),
+    }.items():
+        monkeypatch.setattr(calibrating, name, value)
+    monkeypatch.setattr(prediction, "predict", predict)
+    monkeypatch.setattr(Speed, "measured", lambda folder: Speed(1.0, 2.0, 3.0, clock.now))
+
+    def report(what: str, done: float) -> None:
+        log.append(f"{done:.4f} {what}")
+
+    costs = calibrate(["sign secp256k1", "generate ed25519"], 1.0, report)
+    costs.save(tmp_path / "costs.json")
+    text = (tmp_path / "costs.json").read_text()
+    # Of long lists the first four numbers and the last.
+    text = re.sub(r"(\[[\d.]+(?:,[\d.]+){3})[\d.,]{60,}((?:,[\d.]+){4}\])", r"\1 ..\2", text)
+    check_reviewed((*log, text), Path(__file__).with_name("calibration.txt"))
 
 
 # ---------------------------------------------------------------------- recorded operations

@@ -57,6 +57,10 @@ def run_to_end(run: SimulatedRun) -> SimulatedRun:
     return run
 
 
+def finished_run(*service: Any, **known: Any) -> SimulatedRun:
+    return run_to_end(prepare_run(*service, **known))
+
+
 def check_invariants(run: SimulatedRun) -> None:
     """Nothing is left of anything, and all that was done was done for somebody."""
     rows, totals, driver = run.rows, run.driver.usage_totals(), run.driver
@@ -134,9 +138,7 @@ def test_open_queues(
 ) -> None:
     deployment = Deployment(Network.star(1.0), Part(3))
     service = with_scheduling(node_service(times, kind), Scheduling(hot_ms=0.0))
-    run = run_to_end(
-        prepare_run(service, poisson_arrivals(load, calls, seed), deployment=deployment)
-    )
+    run = finished_run(service, poisson_arrivals(load, calls, seed), deployment=deployment)
     assert_mean(run.took, expected, widest)
 
 
@@ -151,12 +153,10 @@ def test_a_core_that_takes_over_nobody_is_idle_while_others_wait() -> None:
     deployment = Deployment(Network.star(1.0), Part(3))
     service = node_service(exponential(1.0), "free thread")
     kept, hot, taken = (
-        run_to_end(
-            prepare_run(
-                with_scheduling(service, scheduling),
-                poisson_arrivals(2.1, CALLS // 4, 3),
-                deployment=deployment,
-            )
+        finished_run(
+            with_scheduling(service, scheduling),
+            poisson_arrivals(2.1, CALLS // 4, 3),
+            deployment=deployment,
         ).took.mean()
         for scheduling in (Scheduling(takes=0.0), Scheduling(), Scheduling(hot_ms=0.0))
     )
@@ -171,7 +171,7 @@ def arrivals_at(*due_ms: float) -> Iterator[tuple[float, Any]]:
 
 def test_nobody_waits_for_what_is_done_later_but_who_comes_next() -> None:
     service = with_split_stages(node_service(constant(2.0)), [("loop", 0.5), ("later loop", 0.5)])
-    run = run_to_end(prepare_run(service, arrivals_at(0.0, 0.25, 2.5)))
+    run = finished_run(service, arrivals_at(0.0, 0.25, 2.5))
     # The third finds the first one's rest, and after it the second one's comes first.
     assert run.took == pytest.approx([1.0, 1.75, 2.5])
     assert run.driver.usage_totals().cpu.sum() == pytest.approx(6.0)
@@ -193,8 +193,8 @@ def test_who_wakes_up_where(
     ms = {ASKS: 0.001, ASKS_OPERATOR: 3.0, ASKS_INSTITUTION: 1.0}
     service = fork_join_service(ms, times=constant)
     deployment = Deployment.on_one_machine(4, loopback_network(0.0))
-    run = run_to_end(
-        prepare_run(with_scheduling(service, scheduling), arrivals_at(0.0), deployment=deployment)
+    run = finished_run(
+        with_scheduling(service, scheduling), arrivals_at(0.0), deployment=deployment
     )
     assert run.took == pytest.approx([took], abs=0.01)
     for first, ms in ((kernel.FIRST_ROLE, waited), (kernel.FIRST_ROLE + kernel.ROLES, worked)):
@@ -208,10 +208,8 @@ def test_m_m_c_behind_a_limit(waiting: float) -> None:
     limit = Limit(("work",), at_once=inside, waiting=waiting, enters=REQUEST, leaves=REQUEST)
     deployment = Deployment(Network.star(1.0), Part(16))
     service = node_service(exponential(1.0), "free thread")
-    run = run_to_end(
-        prepare_run(
-            service, poisson_arrivals(load, CALLS, seed), deployment=deployment, limits=[limit]
-        )
+    run = finished_run(
+        service, poisson_arrivals(load, CALLS, seed), deployment=deployment, limits=[limit]
     )
     totals = run.driver.usage_totals()
     if waiting:
@@ -396,12 +394,10 @@ def test_users_draw_the_same_whoever_else_there_is() -> None:
 
 
 def test_nothing_is_done_in_a_pause_and_all_afterwards() -> None:
-    run = run_to_end(
-        prepare_run(
-            node_service(exponential(1.0)),
-            poisson_arrivals(0.4, CALLS, 10),
-            events=[ProcessPause(10.0, "node", 60.0)],
-        )
+    run = finished_run(
+        node_service(exponential(1.0)),
+        poisson_arrivals(0.4, CALLS, 10),
+        events=[ProcessPause(10.0, "node", 60.0)],
     )
     ended = run.column(kernel.ENDED)
     assert not ((ended > 10_000) & (ended < 70_000)).any()
@@ -414,13 +410,11 @@ def test_nothing_is_done_in_a_pause_and_all_afterwards() -> None:
 def test_a_dead_replica_takes_its_calls_with_it() -> None:
     deployment = Deployment(Network.star(4.0, 4.0, 4.0), Part(2), Part(2, replicas=2))
     service = fork_join_service()
-    run = run_to_end(
-        prepare_run(
-            service,
-            poisson_arrivals(0.4, 12_000, 11),
-            deployment=deployment,
-            events=[ProcessCrash(10.0, "gateway", 1, 5.0), ProcessCrash(20.0, "gateway", 2, 1.0)],
-        )
+    run = finished_run(
+        service,
+        poisson_arrivals(0.4, 12_000, 11),
+        deployment=deployment,
+        events=[ProcessCrash(10.0, "gateway", 1, 5.0), ProcessCrash(20.0, "gateway", 2, 1.0)],
     )
     ended, began = run.column(kernel.ENDED), run.column(kernel.BEGAN)
     broken = run.column(kernel.OUTCOME) == kernel.BROKEN
@@ -460,13 +454,8 @@ def test_a_deployment_loses_nothing_where_there_are_two() -> None:
 
 def test_every_key_is_recovered_once_some_at_a_time() -> None:
     service = combined_service(fork_join_service(), fork_join_service(1.0, "recover secp256k1"))
-    run = run_to_end(
-        prepare_run(
-            service,
-            poisson_arrivals(0.05, 500, 15, users=200),
-            users=200,
-            events=[BulkReshare(2.0, 5)],
-        )
+    run = finished_run(
+        service, poisson_arrivals(0.05, 500, 15, users=200), users=200, events=[BulkReshare(2.0, 5)]
     )
     recovers = run.column(kernel.OPERATION_OF) == 1
     final = run.column(kernel.FINAL) == 1
@@ -492,13 +481,11 @@ def test_events_about_what_there_is_not() -> None:
 
 def test_attempts_follow_each_other_at_growing_distances() -> None:
     client = Client(attempts=4, pause_s=0.1, factor=2.0)
-    run = run_to_end(
-        prepare_run(
-            node_service(constant(1.0)),
-            poisson_arrivals(0.01, 50, 16),
-            client=client,
-            events=[ProcessCrash(0.0)],
-        )
+    run = finished_run(
+        node_service(constant(1.0)),
+        poisson_arrivals(0.01, 50, 16),
+        client=client,
+        events=[ProcessCrash(0.0)],
     )
     assert (run.column(kernel.OUTCOME) == kernel.BROKEN).all()
     began = run.column(kernel.BEGAN).reshape(50, 4)
@@ -508,9 +495,7 @@ def test_attempts_follow_each_other_at_growing_distances() -> None:
 
 def test_callers_give_up_and_the_service_goes_on() -> None:
     client = Client(timeout_s=0.002)
-    run = run_to_end(
-        prepare_run(node_service(constant(3.0)), poisson_arrivals(0.1, 300, 18), client=client)
-    )
+    run = finished_run(node_service(constant(3.0)), poisson_arrivals(0.1, 300, 18), client=client)
     assert (run.column(kernel.OUTCOME) == kernel.TIMED_OUT).all()
     assert np.allclose(run.took, 2.0)
     assert run.driver.usage_totals().cpu.sum() == pytest.approx(900.0)
@@ -536,19 +521,17 @@ def test_a_limit_is_never_exceeded(waiting: float) -> None:
 
 def test_a_busy_key_is_refused_or_waited_for() -> None:
     """All calls are for one key."""
-    refuses = run_to_end(
-        prepare_run(fork_join_service(), poisson_arrivals(0.2, 1000, 20, users=1), users=1)
-    )
+    refuses = finished_run(fork_join_service(), poisson_arrivals(0.2, 1000, 20, users=1), users=1)
     refused = refuses.column(kernel.OUTCOME) == kernel.REFUSED
     assert 0.3 < refused.mean() < 0.9
     some = fork_join_service(queue=(2, 0.02))
-    waits = run_to_end(prepare_run(some, poisson_arrivals(0.2, 1000, 20, users=1), users=1))
+    waits = finished_run(some, poisson_arrivals(0.2, 1000, 20, users=1), users=1)
     still = waits.column(kernel.OUTCOME) == kernel.REFUSED
     assert 0 < still.mean() < refused.mean()
     limited = waits.column(kernel.LIMIT)[~still]
     assert 0 < limited.max() <= 20.0 + 1e-9
     patient = fork_join_service(queue=(1000, 1e6))
-    all_ = run_to_end(prepare_run(patient, poisson_arrivals(0.2, 1000, 20, users=1), users=1))
+    all_ = finished_run(patient, poisson_arrivals(0.2, 1000, 20, users=1), users=1)
     assert (all_.column(kernel.OUTCOME) == kernel.DONE).all()
 
 
@@ -556,7 +539,7 @@ def test_a_busy_key_is_refused_or_waited_for() -> None:
 
 
 def test_the_slowest_calls_are_kept_with_all_their_moments() -> None:
-    run = run_to_end(prepare_run(fork_join_service(2.0), poisson_arrivals(0.3, 3000, 21)))
+    run = finished_run(fork_join_service(2.0), poisson_arrivals(0.3, 3000, 21))
     kept = run.driver.slow_calls()
     took = kept.rows[:, kernel.KEPT_ENDED] - kept.rows[:, kernel.KEPT_DUE]
     done = np.sort(run.took[run.column(kernel.OUTCOME) == kernel.DONE])

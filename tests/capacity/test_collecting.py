@@ -20,7 +20,7 @@ from mpcsim.capacity.results.collecting import (
     Collector,
     latency_class,
 )
-from mpcsim.capacity.results.parts import PARTS, latencies, latency_parts
+from mpcsim.capacity.results.parts import PARTS, latency_parts
 from mpcsim.capacity.simulation.driver import UsageTotals
 
 WINDOWS = 10
@@ -106,11 +106,6 @@ def test_calls_count_where_they_came() -> None:
     assert [each.ended[0] for each in collector.windows] == [0, 1]
     driver.calls.orders["due"] = 23.0
     assert collector.is_complete(driver)
-
-
-def test_parts_add_up_to_latencies() -> None:
-    rows = made_up_rows(1, 500)
-    assert latency_parts(rows).sum(axis=1) == pytest.approx(latencies(rows))
 
 
 def test_counts_are_those_of_the_rows() -> None:

@@ -107,18 +107,24 @@ def test_a_file_holds_all_of_it(tmp_path):
     assert Costs.load(tmp_path / "again.json") == found
     (before,), (after,) = (c.stages_of("sign secp256k1", "the call") for c in (costs(), found))
     assert after.quantiles_ms == pytest.approx(before.quantiles_ms, rel=1e-3)
-    assert found.memory_mb == costs().memory_mb
-    assert found.machine == HERE
-    assert found.cooling_ms == 40.0
-    assert found.scheduling == costs().scheduling
-    assert found.cpu_ms == costs().cpu_ms
+    assert replace(found, stages=costs().stages) == costs()
 
 
+FLAT = [1] * POINTS
+STAGES = {
+    "something after what is later": [["later loop", 0, FLAT], ["loop", 0, FLAT]],
+    "unknown kind": [["dream", 0, FLAT]],
+    "points missing": [["loop", 0, [1, 2]]],
+    "points that fall": [["loop", 0, [2, *FLAT[1:]]]],
+    "levels that do not rise": [["loop", 0, [1, 2, 3], [0, 0.5, 0.5]]],
+    "levels that stand still": [["loop", 0, [1, 2, 3, 4], [0, 0.5, 0.5, 1]]],
+    "levels that end early": [["loop", 0, [1, 2], [0, 0.9]]],
+    "levels that begin late": [["loop", 0, [1, 2], [0.1, 1]]],
+    "levels missing": [["loop", 0, [1, 2, 3], [0, 1]]],
+    "too much curve": [["loop", 2, FLAT]],
+}
 BROKEN = {
     "another format": lambda d: d | {"format": "mpcsim costs 2"},
-    "something after what is later": lambda d: (
-        d | {"stages": {"x": {"y": [["later loop", 0, [1] * POINTS], ["loop", 0, [1] * POINTS]]}}}
-    ),
     "a chance above 1": lambda d: d | {"scheduling": d["scheduling"] | {"ahead": 1.5}},
     "an unknown chance": lambda d: d | {"scheduling": d["scheduling"] | {"behind": 0.5}},
     "a member less": lambda d: {k: v for k, v in d.items() if k != "turn_ms"},
@@ -128,21 +134,10 @@ BROKEN = {
     "no machine": lambda d: d | {"machine": {"curve_us": 1}},
     "a machine of nothing": lambda d: d | {"machine": d["machine"] | {"curve_us": 0}},
     "no list": lambda d: d | {"memory_mb": {"node": [1, 2, 3]}},
-    "unknown kind": lambda d: d | {"stages": {"x": {"y": [["dream", 0, [1] * POINTS]]}}},
-    "points missing": lambda d: d | {"stages": {"x": {"y": [["loop", 0, [1, 2]]]}}},
-    "points that fall": lambda d: d | {"stages": {"x": {"y": [["loop", 0, [2, *[1] * 32]]]}}},
-    "levels that do not rise": lambda d: (
-        d | {"stages": {"x": {"y": [["loop", 0, [1, 2, 3], [0, 0.5, 0.5]]]}}}
-    ),
-    "levels that end early": lambda d: (
-        d | {"stages": {"x": {"y": [["loop", 0, [1, 2], [0, 0.9]]]}}}
-    ),
-    "levels that begin late": lambda d: (
-        d | {"stages": {"x": {"y": [["loop", 0, [1, 2], [0.1, 1]]]}}}
-    ),
-    "levels missing": lambda d: d | {"stages": {"x": {"y": [["loop", 0, [1, 2, 3], [0, 1]]]}}},
-    "too much curve": lambda d: d | {"stages": {"x": {"y": [["loop", 2, [1] * POINTS]]}}},
     "no object": lambda d: [d],
+    **{
+        how: lambda d, each=each: d | {"stages": {"x": {"y": each}}} for how, each in STAGES.items()
+    },
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -11,19 +12,25 @@ from mpcsim.capacity import Deployment, Part
 from mpcsim.errors import UsageError
 from mpcsim.sim.figures import Chart, svg
 from tests.helpers.pictures import ALLOWED, check_texts, hues
+from tests.helpers.reviewed import check_reviewed, rounded
+from tests.sim.test_figures_copied import describe
 
 FAR = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
+FAST = Network.star(1.0, 2.0, 3.0).with_link("institution", "gateway", back_mbit_per_s=50.0)
 DEPLOYMENTS = {
-    "one machine": Deployment.on_one_machine(),
+    "one machine": Deployment.on_one_machine(3),
     "far": Deployment(
-        FAR, Part(4, replicas=2), institution=Part(8, speed=1.5, memory_mb=2048), caller=Part(1)
+        FAR,
+        Part(4, workers=3),
+        Part(4, replicas=3),
+        institution=Part(12, speed=1.5, memory_mb=2048),
+        caller=Part(1),
     ),
-    "workers": Deployment(FAR, Part(4, replicas=2, workers=3), Part(4, workers=2)),
     "many": Deployment(
-        Network.star(1.0, 2.0, 3.0),
+        FAST,
         Part(32, replicas=8, workers=16),
-        operator=Part(machine="rack"),
-        institution=Part(machine="rack"),
+        Part(16, machine="rack"),
+        operator=Part(16, machine="rack", speed=0.5),
     ),
 }
 EVERY = pytest.mark.parametrize("name", DEPLOYMENTS)
@@ -35,15 +42,11 @@ def picture_of(name: str) -> Chart:
     return DEPLOYMENTS[name].plot()
 
 
-def test_who_is_on_which_machine() -> None:
-    (only,) = Deployment.on_one_machine(3).machines
-    assert (only.cores, [part for part, _ in only.replicas]) == (
-        3,
-        ["caller", "node", "gateway", "operator", "institution"],
-    )
-    machines = {each.name: each.replicas for each in DEPLOYMENTS["many"].machines}
-    assert list(machines) == [*(f"node {n}" for n in range(1, 9)), "gateway 1", "rack"]
-    assert machines["rack"] == (("operator", 1), ("institution", 1))
+def test_words_and_pictures_are_as_they_were_reviewed() -> None:
+    found = []
+    for name, each in DEPLOYMENTS.items():
+        found += [f"# {name}", *str(each).splitlines(), *describe(picture_of(name))]
+    check_reviewed(map(rounded, found), Path(__file__).with_name("deployments.txt"))
 
 
 @pytest.mark.few(2)

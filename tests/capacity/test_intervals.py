@@ -87,10 +87,14 @@ def test_far_from_the_border_few_calls_decide() -> None:
     assert set(compared(0.3, 10.0, 0.25, 30)) == {"above"}
     assert set(compared(0.3, 2.0, 4.0, 10)) == {"unknown"}, "too few to know"
     assert mm1(0.3, 10.0, 0.99, np.random.default_rng(1)).why_none
-    none = np.zeros(WINDOWS)
-    for counts, memory in ((none, 0.0), (none + 1e3, math.inf)):
+    none, one = np.zeros(64), np.ones(64) / 64
+    for counts, beyond, share, memory, said in (
+        (none, none, 0.01, 0.0, "unknown"), (none + 1e3, none, 0.01, math.inf, "unknown"),
+        (none + 10, one, 1e-5, 0.0, "above"),
+        (none + 100, 64.0 * (one.cumsum() == 0.5), 1e-3, 0.0, "unknown"),  # all in one window
+    ):  # fmt: skip
         asked = {"length_s": 60.0, "relaxation_time_s": memory, "error": 0.05}
-        assert compare_share(counts, none, 0.01, **asked) == "unknown"  # type: ignore[arg-type]
+        assert compare_share(counts, beyond, share, **asked) == said  # type: ignore[arg-type]
 
 
 def covered(load: float, length_s: float, share: float, runs: int) -> tuple[int, int]:

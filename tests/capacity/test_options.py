@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mpcsim.capacity import Client, Costs, Deployment, Part, ProcessPause, Steady, Users, Workload
+from mpcsim.capacity import Client, Deployment, Part, ProcessPause, Steady, Users, Workload
 from mpcsim.capacity.model.costs import Scheduling
 from mpcsim.capacity.model.parts import Model
 from mpcsim.capacity.model.workload import SIGN
@@ -124,23 +124,3 @@ def test_none_is_forgotten(of: type) -> None:
 def test_users_who_wait_call_alike() -> None:
     with pytest.raises(UsageError, match=r"skew is 1: it has no effect"):
         result(Deployment(), Workload(Users(3), skew=1.0))
-
-
-def test_faster_cores_make_no_disk_faster() -> None:
-    def took(kind: str, speed: float) -> float:
-        costs = made_up()
-        stages = {
-            operation: {
-                message: tuple(replace(stage, kind=kind) for stage in each)
-                for message, each in messages.items()
-            }
-            for operation, messages in costs.stages.items()
-        }
-        known: Costs = replace(costs, stages=stages, turn_ms={})
-        fast = Part(speed=speed)
-        made = Deployment(Network.star(1.0), fast, fast, fast, fast)
-        ran = made.run(Workload(Steady(5.0)), seconds=3.0, costs=known)
-        return float(ran.made_of()["gateway: working"])
-
-    assert took("thread disk", 4.0) == pytest.approx(took("thread disk", 1.0))
-    assert took("loop", 4.0) < 0.5 * took("loop", 1.0)

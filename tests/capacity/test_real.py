@@ -43,6 +43,7 @@ from node.local import LocalService
 SIGN = "sign ed25519"  # a key is made in 30 ms, a signature in 4 ms
 NEAR = Network.star(0.05, 0.05, 0.05)
 FAR = Network.preset("seoul", institution="frankfurt")
+STREAM = Network.star(1.0).with_connection(forwarding="stream")
 TWO_NODES = Deployment(NEAR, Part(2, replicas=2), Part(2), Part(2, workers=1), Part(2, speed=0.8))
 PATIENT = Client()
 CLOSE_MS = 1e-6
@@ -361,25 +362,16 @@ def test_what_is_under_way_comes_to_an_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("deployment", "operations", "events", "said"),
+    ("deployment", "events", "compute", "said"),
     [
-        (Deployment(gateway=Part(2, replicas=2)), (SIGN,), (), r"one gateway.*gateway: 2 processe"),
-        (Deployment(), (SIGN,), (ProcessCrash(1.0),), "ProcessCrash of node: only exactness 'reco"),
-        (
-            Deployment(Network.star(1.0).with_connection(forwarding="stream")),
-            (SIGN,),
-            (),
-            "forwarding is 'stream'",
-        ),
+        (Deployment(gateway=Part(2, replicas=2)), (), "sampled", r"one gateway.*: 2 processe"),
+        (Deployment(), (ProcessCrash(1.0),), "sampled", "ProcessCrash of node: only exactness 'r"),
+        (Deployment(STREAM), (), "sampled", "forwarding is 'stream'"),
+        (Deployment(), (), "dead", "compute is 'dead'"),
     ],
 )
 def test_what_the_real_service_cannot_be(
-    deployment: Deployment, operations: Sequence[str], events: Sequence[Event], said: str
+    deployment: Deployment, events: Sequence[Event], compute: str, said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
-        Case(deployment, operations, events=events).real()
-
-
-def test_unknown_ways_of_computing() -> None:
-    with pytest.raises(UsageError, match="compute is 'dead'"):
-        Case().real(compute="dead")
+        Case(deployment, events=events).real(compute=compute)

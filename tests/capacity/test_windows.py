@@ -246,25 +246,6 @@ def test_calls_that_wait_while_something_happens(during: list[float], said: list
     assert [each.what for each in run.saturations] == said
 
 
-def test_a_percentile_says_what_it_is_of() -> None:
-    """Calls that come in whole windows, those under way with their times so far."""
-    late = run_of_windows(value_in_window(3, (900, 0, 90, 10), CALM), under_way_ms=[500.0] * 200)
-    assert str(late.percentile(50)).startswith("10.0 ms (no interval: 9 windows are too few")
-    p99 = late.percentile(99)
-    assert (p99.at_least, p99.under_way, p99.high_ms) == (True, 200, math.inf)
-    assert str(p99) == (
-        "at least 500.0 ms (no interval: 200 calls are still under way) of those that succeeded: "
-        "1.1% did not, 1.0% timed out"
-    )
-    some = late.percentile(50, between_s=(5, 9))
-    assert (some.between_s, some.asked_s) == ((6.0, 8.0), (5, 9))
-    assert str(some).endswith(", of calls that came from 6 s to 8 s")
-    assert late.percentile(50, between_s=(6, 8)).asked_s is None
-    nobody = run_of_windows([(0, 0, 0, 0)] * TEN, under_way_ms=[500.0])
-    assert nobody.percentile(99).at_least
-    assert nobody.offered_per_s() == 1 / 18
-
-
 # ---------------------------------------------------------------------- which windows count
 
 SLOW_START = {
@@ -346,7 +327,7 @@ def test_the_cheapest_takes_the_most_that_it_has_named() -> None:
     ("price", "tried"),
     [
         (search.total_cores, [(1, 1), (1, 2), (2, 1), (2, 2)]),  # more of one thing may do
-        (lambda each: -search.total_cores(each), [(2, 2)]),  # less of everything does not
+        (lambda deployment: -search.total_cores(deployment), [(2, 2)]),  # less of all does not
     ],
 )
 def test_what_has_no_more_of_anything_than_what_failed_is_not_tried(

@@ -158,26 +158,24 @@ def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, mo
     assert (tmp_path / "curve.svg").exists()
 
 
-def test_an_interrupt_ends_it(config: str, capsys, monkeypatch) -> None:
-    def interrupted(*_: object, progress, **__: object) -> None:
-        progress(0.5)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(running, "run", interrupted)
-    assert main(["capacity", config]) == 130
-    assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("error", [Overloaded, PointFailed])
-def test_a_run_that_cannot_be_is_refused_with_its_reason(
-    error: type[Exception], config: str, capsys, monkeypatch
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (KeyboardInterrupt, 130, ""),
+        (Overloaded, 2, "mpcsim capacity: error: why it is\n"),
+        (PointFailed, 2, "mpcsim capacity: error: why it is\n"),
+    ],
+)
+def test_a_run_that_cannot_be_ends_with_its_reason(
+    error: type[BaseException], status: int, said: str, config: str, capsys, monkeypatch
 ) -> None:
-    def failing(*_: object, **__: object) -> None:
+    def failing(*_: object, progress, **__: object) -> None:
+        progress(0.5)
         raise error("why it is")
 
     monkeypatch.setattr(running, "run", failing)
-    assert main(["capacity", config]) == 2
-    assert "why it is" in capsys.readouterr().err
+    assert main(["capacity", config]) == status
+    assert capsys.readouterr() == ("", said)
 
 
 def test_the_bar_is_one_and_stands_where_the_run_is(monkeypatch) -> None:

@@ -241,8 +241,8 @@ def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):
     assert serve_command._metrics_ports(unasked) == {}
     names = ["node", "gateway", "operator", "institution"]
     assert serve_command._metrics_ports(asked) == dict(zip(names, range(9100, 9104), strict=True))
-    monkeypatch.setenv("METRICS_PORT", "20100")
-    assert [*serve_command._metrics_ports(unasked).values()] == [*range(20100, 20104)]
+    monkeypatch.setenv("METRICS_PORT", "65532")
+    assert [*serve_command._metrics_ports(unasked).values()] == [*range(65532, 65536)]
 
 
 if __name__ == "__main__":

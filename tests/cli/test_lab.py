@@ -66,9 +66,11 @@ def test_a_copy_follows_its_original_until_its_reader_changes_it(tmp_path):
         return [(copies / name).read_text() for name in names]
 
     write(originals, "first")
-    (originals / "conf.py").touch()
+    for other in ("conf.py", "guides/.hidden.md"):
+        (originals / other).touch()
     assert refresh_copies(originals, copies) == []
-    assert {path.suffix for path in copies.rglob("*.*")} == {".ipynb", ".md", ".json"}
+    made = sorted(path.name for path in copies.rglob("*.*"))
+    assert made == [".copied.json", "a.ipynb", "b.ipynb", "c.md"]
     (copies / "a.ipynb").write_text("mine")
     for _ in range(2):
         assert (refresh_copies(originals, copies), texts()[0]) == ([], "mine")
@@ -78,3 +80,7 @@ def test_a_copy_follows_its_original_until_its_reader_changes_it(tmp_path):
     (copies / "a.ipynb").unlink()
     assert refresh_copies(originals, copies) == []
     assert texts()[0] == "a.ipynb second"
+    for name in names[:2]:
+        (copies / name).write_text("mine")
+    write(originals, "third")
+    assert refresh_copies(originals, copies) == names[:2]

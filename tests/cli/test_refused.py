@@ -35,7 +35,7 @@ def outcome(command: str) -> Iterator[str]:
     at = words.index("mpcsim")
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(folder)
-        for name in ("METRICS_PORT", *PORTS):
+        for name in ("METRICS_PORT", "WAAS_API_KEY", "WAAS_API_SECRET", *PORTS):
             patch.delenv(name, raising=False)
         for word in ("COLUMNS=80", *words[:at]):
             patch.setenv(*word.split("="))

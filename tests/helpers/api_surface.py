@@ -4,10 +4,11 @@
 copy beside the test, so that a field that became optional, a limit or a status shows in the diff.
 """
 
-import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.helpers.reviewed import check_reviewed
 
 PROSE = {"title", "description", "examples", "example", "summary"}
 
@@ -15,13 +16,8 @@ Json = Mapping[str, Any]
 
 
 def check_surface(document: Json, reviewed: Path) -> None:
-    """Fail with the difference if the document's surface is another one than the reviewed copy.
-
-    What was changed on purpose is entered in the copy by hand.
-    """
-    found, copy = list(surface(document)), reviewed.read_text().splitlines()
-    changes = difflib.unified_diff(copy, found, reviewed.name, "document", lineterm="", n=1)
-    assert found == copy, "\n".join(("the surface has changed", *changes))
+    """Fail with the difference if the document's surface is another one than the reviewed copy."""
+    check_reviewed(surface(document), reviewed)
 
 
 def check_described(document: Json) -> None:

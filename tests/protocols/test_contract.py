@@ -51,8 +51,8 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a class twice in a round": (lambda: made(sender(ASKED, ASKED)), "again in round 1"),
     "order of rounds": (
-        lambda: made(sender(ASKED, number=2), Round(1, "end", end)),
-        "rounds are numbered 2, 1: they increase",
+        lambda: made(sender(ASKED, number=2), Round(2, "end", end)),
+        "rounds are numbered 2, 2: they increase",
     ),
     "a need that nobody sends": (
         lambda: made(sender(ASKED), Round(2, "end", end, needs=(Answer,))),

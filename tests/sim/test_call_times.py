@@ -39,7 +39,6 @@ def test_too_few_calls_leave_an_end_open(percent: float, enough: int) -> None:
     assert ranked(enough - 1).percentile(percent).high_ms == math.inf
     found = ranked(enough).percentile(percent)
     assert found.high_ms == enough
-    assert found.low_ms <= found.ms <= found.high_ms
     assert [str(ranked(n).p50) for n in (5, 6)] == ["p50 3.00 ms (-)", "p50 3.50 ms (1.00 to 6.00)"]
 
 

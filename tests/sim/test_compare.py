@@ -86,10 +86,6 @@ def test_what_cannot_be_compared() -> None:
 
 def test_ranked_and_as_a_table() -> None:
     runs = {"as it is": replay(MS), "closer": replay(MS / 2), "farther": replay(MS * 2)}
-    assert "<td" in compare(runs)._repr_html_()
-    (tails,) = compare(runs).plot().axes
-    words = " ".join(tails.get_title().split())
-    assert words == "Time of sign, protocol alone: as it is compared with closer, farther"
     with pytest.raises(UsageError, match="only one was given"):
         compare({"as it is": replay(MS)}).ranked_bars()
     with pytest.raises(UsageError, match="percentile 101"):

@@ -13,15 +13,14 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.path import Path as Outline
 from matplotlib.text import Annotation, Text
 
+from mpcsim.sim import Network, Policy
 from mpcsim.sim.figures import measured_links, quantile_plot, sequence_diagram
 from mpcsim.sim.network.measured import fit, read
 from tests.helpers import figures as page
-from tests.helpers.traces import trace
+from tests.helpers.traces import simulation, trace
 
-HERE = Path(__file__).parent
 LOOKS = {
     "color": "#000000", "facecolor": "", "edgecolor": "", "alpha": "None", "linewidth": "1",
     "linestyle": "solid", "hatch": "None", "marker": "None", "markersize": "6",
@@ -42,11 +41,19 @@ def quantiles() -> Figure:
     return quantile_plot({"1 %": {"first": (times, times * 1.02), "second": (times, times + 9)}})
 
 
+def waiting() -> Figure:
+    """The client's message is at the gateway from 20 ms on, the institution's on its link."""
+    network = Network.star(20.0, 5.0, 140.0, service_ms=50.0)
+    stopped = simulation(network, policy=Policy(timeout_ms=40.0)).sign(signers=(1, 3))
+    return sequence_diagram(stopped.trace, gateway=True)
+
+
 OF_RUNS = {name: page.every()[name] for name in (
     "sequence_diagram, aborted", "sequence_diagram, with the gateway",
     "gantt, cold connections", "critical_path, cold connections", "data_flow", "steps_diagram",
 )}  # fmt: skip
 OF_RUNS["sequence_diagram, dropped"] = lambda: sequence_diagram(trace("dropped"))
+OF_RUNS["sequence_diagram, waiting"] = waiting
 OF_EXPERIMENTS = {name: page.every()[name] for name in (
     "Comparison.plot, two scopes", "Comparison.ranked_bars", "Comparison.stacked_bars",
     "tail_plot", "heat_map, counts", "curves", "curves, steps", "panels", "stacked_bars",
@@ -98,11 +105,9 @@ def _points(artist: Any) -> np.ndarray:
             return np.array([artist._get_xy(None, artist.xy, artist.xycoords) + artist.xyann])
         return artist.get_transform().transform([artist.get_position()])
     paths = artist.get_paths() if isinstance(artist, Collection) else [artist.get_path()]
-    kept = [
-        path.vertices if path.codes is None else path.vertices[path.codes != Outline.CLOSEPOLY]
-        for path in paths
-    ]
-    return artist.get_transform().transform(np.concatenate([np.empty((0, 2)), *kept]))
+    place = artist.get_transform()
+    lines = [line for path in paths for line in path.to_polygons(place, closed_only=False)]
+    return np.concatenate([np.empty((0, 2)), *lines])
 
 
 def _look(artist: Any) -> str:
@@ -129,11 +134,12 @@ def in_words(name: str, draw: Callable[[], Figure]) -> str:
 )
 def test_figures_are_as_written_down(copy: str, name: str) -> None:
     """A change shows in a diff: ``python -m tests.sim.test_figures_copied``."""
-    written = {each.split("\n")[0]: each for each in (HERE / copy).read_text("utf-8").split("\n\n")}
+    texts = Path(__file__).with_name(copy).read_text("utf-8").split("\n\n")
+    written = {text.split("\n")[0]: text for text in texts}
     assert in_words(name, COPIES[copy][name]) == written[name].rstrip()
 
 
 if __name__ == "__main__":
     for copy, drawn in COPIES.items():
         text = "\n\n".join(in_words(name, draw) for name, draw in drawn.items())
-        (HERE / copy).write_text(f"{text}\n", "utf-8")
+        Path(__file__).with_name(copy).write_text(f"{text}\n", "utf-8")

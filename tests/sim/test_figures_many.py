@@ -133,7 +133,9 @@ def test_too_many_bars_are_refused_and_many_are_close() -> None:
 # ---------------------------------------------------------------------- splits
 
 
-def test_splits_of_nothing() -> None:
+def test_splits_and_fits_of_nothing() -> None:
+    with pytest.raises(UsageError, match="no fit to show"):
+        figures.measured_links([])
     for rows in ({}, {"a": {}}, {"a": {"compute": 0.0}}, {"a": {"compute": 2.0, "idle": -1.0}}):
         with pytest.raises(UsageError, match="no parts to show"):
             stacked_bars(rows)
@@ -161,8 +163,6 @@ def test_a_sweep_as_a_heat_map() -> None:
     for r, network in enumerate(("seoul", "frankfurt")):
         for c, institution in enumerate(("tokyo", "virginia", "saopaulo")):
             assert found[r, c][0] == f"{medians[network, institution]:,.1f}"
-    darkest = max(found, key=lambda at: found[at][1])
-    assert float(found[darkest][0]) == pytest.approx(medians.max(), abs=0.05)
     assert "median elapsed (ms): network down, institution across" in written(figure)
 
 

@@ -52,28 +52,6 @@ def test_a_broken_one_is_told_and_shrunk():
     assert again.value.failure.steps == caught.value.failure.steps
 
 
-def test_one_that_holds_is_asked_after_every_step():
-    asked = []
-
-    @testing.invariant
-    def present(api: testing.ApiRun) -> str | None:
-        asked.append((len(api.sequence.steps), len(api.exchanged), api.has_key("alice", "ed25519")))
-        return None
-
-    with OwnNode() as target:
-        api = testing.ApiRun(target, [present])
-        api.sign("alice", "ed25519")  # there is no key: no step
-        api.generate("alice", "ed25519")
-        api.sign("alice", "ed25519")
-        api.sign_twice_at_once("alice", "ed25519")
-        assert asked == [(1, 1, True), (2, 2, True), (3, 4, True)]
-        assert (api.calls, api.races) == (4, 1)
-        few = HUNT.with_budget(2)
-        runs = testing.check_wallet_service(target, few, seed=0, invariants=[present])
-        assert runs >= 2
-    assert len(asked) > 20
-
-
 def test_the_examples_run():
     lines = (inspect.getdoc(testing.invariant) or "").splitlines()
     code = textwrap.dedent("\n".join(line for line in lines if line.startswith(" ") or not line))

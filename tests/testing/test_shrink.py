@@ -43,11 +43,6 @@ def shrunk(service: Any, calls: Sequence[Call]) -> tuple[list[Call], list[Sequen
     "call",
     [
         Call("sign", ED),
-        Call("access_other_users_key", ED | {"owner": "alice", "operation": "sign"}),
-        Call("access_other_users_key", ED | {"owner": "bob", "operation": "sign"}),
-        Call("access_other_users_key_under_own_id", ED | {"owner": "bob"}),
-        *(Call("unauthenticated", ED | {"fault": fault}) for fault in ("expired", "key token")),
-        Call("sign_while_recovering", ED),
         Call("all_sign_at_once"),
         *(Call(step, {"part": "gateway"}) for step in ("stop", "start", "restart")),
         Call("lose", {"nth": 1}),

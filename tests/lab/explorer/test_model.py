@@ -18,11 +18,11 @@ from mpcsim.lab.explorer.model.views import Detail, View
 from mpcsim.sim import Trace
 from mpcsim.sim.traces.jsonl import from_jsonl, to_jsonl
 from tests.helpers import traces
+from tests.helpers.reviewed import check_reviewed
 from tests.lab.explorer.rules import check_sound
 from tests.lab.explorer.wallets import SESSIONS, simulation
 
 STAR = Network.star(20.0, 5.0, 140.0, mbit_per_s=100)
-COPY = Path(__file__).with_name("views.txt")
 
 
 def everything() -> Iterator[str]:
@@ -52,8 +52,7 @@ def shown(name: str, made: View, contents: dict[str, Detail] | None = None) -> I
 
 
 def test_views_are_as_written_down():
-    """A change shows in a diff: ``python -m tests.lab.explorer.test_model``."""
-    assert list(everything()) == COPY.read_text(encoding="utf-8").splitlines()
+    check_reviewed(everything(), Path(__file__).with_name("views.txt"))
 
 
 def test_the_last_round_that_a_party_has_begun():
@@ -116,7 +115,3 @@ def test_an_unknown_protocol_still_has_its_steps():
     check_sound(made)
     assert not any(step.gained for step in made.steps)
     assert details(renamed, None)["1>3 Commit"].fields == ()
-
-
-if __name__ == "__main__":
-    COPY.write_text("\n".join(everything()) + "\n", encoding="utf-8")

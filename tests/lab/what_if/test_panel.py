@@ -1,8 +1,11 @@
 """The panel without its looks: what follows from its settings, what is refused, what it tells."""
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import fields as fields_of
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +17,10 @@ from mpcsim.lab.what_if import Configuration, WhatIf, what_if
 from mpcsim.lab.what_if.fields import FIELDS, GROUPS, ineffective_settings
 from mpcsim.lab.what_if.panel import LEAST_MS, _path
 from mpcsim.lab.what_if.views import CAUSES, as_json, view
-from mpcsim.sim.colours import party_colour
 from mpcsim.sim.replay.kernels.arrays import PARTS
 from node.calls import Signing, signing_call
 
+COPY = Path(__file__).with_name("panel.txt")
 FEW = 400
 TOKYO = {"region": "tokyo", "loss": 0.01, "cold": True}
 EVERYTHING = {"region": "tokyo", "gateway": "california", "operator": "frankfurt"}
@@ -40,10 +43,6 @@ def test_a_configuration_is_the_network_that_it_says() -> None:
     )
 
 
-def test_names_are_as_presets_take_them() -> None:
-    assert Configuration(region="Tokyo", access="LTE").network.name.startswith("tokyo (lte)")
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [0, 7])
 @pytest.mark.parametrize("settings", [{}, TOKYO, EVERYTHING, {"curve": "ed25519"}])
@@ -61,7 +60,6 @@ def test_the_python_lines_give_the_figures_that_are_shown(
         assert names[side].mean_ms == made.mean_ms
         assert np.array_equal(names[side].finished_ms, shown.replays[side].finished_ms)
         assert names[side].explanation == shown.replays[side].explanation
-    assert max(map(len, lines)) <= 100
 
 
 def test_b_is_as_a_but_for_what_is_said() -> None:
@@ -90,11 +88,8 @@ def test_changes_copies_and_swaps() -> None:
     ("changes", "named"),
     [
         ({"regoin": "tokyo"}, "did you mean region"),
-        ({"region": "tokio"}, "did you mean tokyo"),
         ({"gateway": 3}, "gateway is 3: not a name"),
-        ({"access": "lt"}, "unknown access network"),
         ({"loss": 0.6}, r"loss is 0.6: not a number from 0 to 0.5"),
-        ({"loss": "1"}, "loss is '1'"),
         ({"up_mbit_per_s": 0}, "up_mbit_per_s is 0: not a number from 0.01 to 100000"),
         ({"down_mbit_per_s": float("inf")}, "down_mbit_per_s is inf"),
         ({"cold": 1}, "cold is 1: True or False"),
@@ -112,9 +107,7 @@ def test_what_is_refused_leaves_everything_as_it_is(changes: dict[str, Any], nam
     assert view(shown) == before
 
 
-def test_sides_and_samples_that_are_none() -> None:
-    with pytest.raises(UsageError, match="unknown side 'c'"):
-        panel().set("c", loss=0.1)  # type: ignore[arg-type]
+def test_no_samples() -> None:
     with pytest.raises(UsageError, match="samples is 0"):
         what_if(samples=0)
 
@@ -129,7 +122,6 @@ def test_sides_and_samples_that_are_none() -> None:
         ("loss", " 0.7 % ", 0.007),
         ("loss", "", None),
         ("loss", "50", 0.5),
-        ("up_mbit_per_s", "2.5", 2.5),
         ("up_mbit_per_s", "1e2", 100.0),
         ("gateway", "", None),
         ("region", "oregon", "oregon"),
@@ -194,10 +186,8 @@ def test_what_has_no_effect_is_said() -> None:
 # ---------------------------------------------------------------------- what is shown
 
 
-def test_the_view_is_plain_data_that_adds_up() -> None:
+def test_the_view_adds_up() -> None:
     made = view(panel(TOKYO, {"institution": "singapore"}))
-    assert json.loads(json.dumps(as_json(made), allow_nan=False))["samples"] == FEW
-    assert [link.colour for link in made.links] == [party_colour(i) for i in (1, 2, 3)]
     assert {cause.name for cause in CAUSES} == set(PARTS) - {"compute", "service"}
     for side in made.sides.values():
         assert sum(each.ms for each in side.path) == pytest.approx(side.mean_ms)
@@ -215,17 +205,26 @@ def test_the_tail_is_that_of_the_times() -> None:
         assert (times >= ms).mean() >= share - 1e-9
 
 
-def test_without_a_widget() -> None:
+def everything() -> Iterator[str]:
+    """A panel without a widget, as text, and all that its view has, times to a nanosecond."""
     shown = panel(TOKYO, {"curve": "ed25519", "up_mbit_per_s": 5})
     bundle = shown._repr_mimebundle_()
-    html = bundle["text/html"]
-    at = view(shown).sides["b"].percentiles["99"]
-    for part in (f"{at:,.2f}", "data:image/svg+xml", "client – gateway: handshake", "5 Mbit/s"):
-        assert part in html, part
-    for part in ("the access network&#x27;s", "ed25519", "yes", "1 %", "signing_call"):
-        assert part in html, part
-    assert "<script" not in html
-    assert bundle["text/plain"].startswith("WhatIf<A p50 ")
+    text = re.sub(r"<style.*?</style>", "", bundle["text/html"], flags=re.DOTALL)
+    assert "data:image/svg+xml" in text
+    assert "<script" not in text
+    rows = (" ".join(re.sub("<[^>]*>", " ", row).split()) for row in re.split("</tr>|</p>", text))
+    yield from (bundle["text/plain"], *rows)
+    for name, value in as_json(view(shown)).items():
+        plain = json.loads(
+            json.dumps(value, allow_nan=False), parse_float=lambda text: round(float(text), 6)
+        )
+        for each in plain if isinstance(plain, list) else [plain]:
+            yield f"{name}: {json.dumps(each)}"
+
+
+def test_what_is_shown_is_as_written_down() -> None:
+    """A change shows in a diff: ``python -m tests.lab.what_if.test_panel``."""
+    assert [*everything()] == COPY.read_text(encoding="utf-8").splitlines()
 
 
 def test_the_path_names_what_takes_long_on_either_side() -> None:
@@ -275,3 +274,7 @@ def test_calls_that_fail_are_said_or_refused() -> None:
     with pytest.raises(UsageError, match="every call fails"):
         lossy.set("a", up_mbit_per_s=0.01)
     assert lossy.a == before
+
+
+if __name__ == "__main__":
+    COPY.write_text("\n".join([*everything(), ""]), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from mpcsim.errors import Reason
 from mpcsim.ids import CLIENT, OPERATOR, ROLES
+from mpcsim.service.gateway.api.metrics import GatewayMetrics
 from mpcsim.service.metrics.aborts import AbortCounts
 from mpcsim.service.metrics.connections import ConnectionCounts
 from mpcsim.service.metrics.durations import BOUNDS_S, Durations
@@ -238,3 +240,10 @@ def test_sizes_of_a_store(tmp_path):
     assert value(found, "mpcsim_store_free_bytes", store="gateway") > 0
     database.close()
     assert samples_of(StoreSizes("gateway", Database(":memory:", ""))) == {}
+
+
+def test_open_sessions_are_told_by_kind():
+    opened = [SimpleNamespace(makes_key=made) for made in (True, False, False)]
+    gateway = SimpleNamespace(sessions=SimpleNamespace(open_sessions=opened))
+    kinds = next(GatewayMetrics(gateway).collect()).samples
+    assert [each.value for each in kinds if each.labels["kind"] == "signing"] == [2]

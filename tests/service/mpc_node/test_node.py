@@ -7,6 +7,7 @@ import threading
 from contextlib import closing
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,7 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node import events
 from mpcsim.service.mpc_node.sessions import table
+from mpcsim.service.mpc_node.verbs.activation import Activation, ListShares, Scope
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.data_folder import claim_folder, store_file
 from mpcsim.service.rpc import wire
@@ -328,3 +330,11 @@ async def test_a_path_that_leads_nowhere(gateway, client, share, curve, path, wo
     assert refused.value.status == 422
     assert await service.refusal(client.ask("sign", request)) == (422, str(refused.value))
     await client.check_works(share)
+
+
+def test_a_page_of_shares_begins_behind_the_last_share_seen():
+    asked, verb = [], object.__new__(Activation)
+    store = SimpleNamespace(share_inventory=lambda *page: asked.append(page) or [])
+    verb.context = SimpleNamespace(store=store)
+    verb.share_inventory(SimpleNamespace(check=asked.append), ListShares("k").to_bytes())
+    assert asked == [Scope("holdings"), ("k", 500)]

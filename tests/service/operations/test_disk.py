@@ -236,3 +236,9 @@ def test_what_is_no_trouble_of_the_file_is_raised_as_it_is(tmp_path):
             cursor.execute("INSERT INTO t VALUES (1)")
         with pytest.raises(sqlite3.OperationalError, match="no such column"):
             database.rows("SELECT y FROM t")
+
+
+def test_a_locked_file_is_waited_for_as_long_as_there_is_patience():
+    for patience_s, ms in ((None, 100), (0.25, 250)):
+        with closing(databases._connect(":memory:", patience_s)) as made:
+            assert made.execute("PRAGMA busy_timeout").fetchone() == (ms,)

@@ -7,17 +7,18 @@ import random
 import shutil
 import sqlite3
 from contextlib import closing, suppress
-from itertools import product
+from itertools import combinations_with_replacement, product
+from pathlib import Path
 
 import pytest
 
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.gateway.registry import Registry
-from mpcsim.service.gateway.store_consistency import Inconsistency, KnownKey, inconsistency_of
+from mpcsim.service.gateway.registry import RegisteredKey, Registry
+from mpcsim.service.gateway.store_consistency import ConsistencyCheck, KnownKey, inconsistency_of
 from mpcsim.service.operations.data_folder import store_file
-from mpcsim.service.rpc.activation_messages import ACTIVE, ShareInfo
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED, ShareInfo
 from mpcsim.service.storage.database import Database
 from tests.helpers.gateway import reopen, shares_of
 from tests.helpers.tiers import fast_few
@@ -82,26 +83,6 @@ CASES = [
         {**NEW, "operator": "missing"},
         [("operator.sqlite", FOUR, f"{LACKS.format('operator')} {MISSING}")],
         set(),
-    ),
-    (
-        {**NEW, "institution": "old"},
-        [
-            ("institution.sqlite", ONE, OLDER.format("institution")),
-            ("institution.sqlite", TWO, LACKS.format("institution")),
-        ],
-        {"bob"},
-    ),
-    (
-        {**OLD, "operator": "new"},
-        [
-            ("gateway.sqlite, institution.sqlite", ONE, text)
-            for text in (
-                "the operator holds a newer share of this key",
-                "the operator alone holds a share of this key, and it is not registered",
-                UNKNOWN,
-            )
-        ],
-        {"bob"},
     ),
 ]
 
@@ -205,13 +186,41 @@ def test_wherever_a_store_is_damaged_it_is_refused_or_its_trouble_is_logged(
     assert start(folder, past) == (set(USERS), held(past.folder / "new"))
 
 
-@pytest.mark.parametrize("older", MPC_NODES)
-def test_of_shares_of_one_key_that_nobody_has_registered_the_older_is_named(older):
-    shares = {p: [ShareInfo("", "u", "ed25519", b"", ACTIVE, int(p != older))] for p in MPC_NODES}
-    text = f"the {ROLES[older]} holds an older share of this key, and it is not registered"
-    assert inconsistency_of(KnownKey(None, shares), frozenset()) == Inconsistency(
-        text, (file("gateway"), file(ROLES[older]))
-    )
+KEY = RegisteredKey("u", "ed25519", "k", b"K", "", recoveries=2)
+
+
+def share(state=ACTIVE, key_id="k", public_key=b"K", recoveries=2):
+    return ShareInfo(key_id, "u", "ed25519", public_key, state, recoveries)
+
+
+SHARES = {
+    "none": [],
+    **{state: [share(state)] for state in (PREPARED, VOTED)},
+    "active": [share()],
+    "older": [share(key_id="o", recoveries=1)],
+    "other": [share(key_id="o")],
+    "newer": [share(key_id="o", recoveries=3)],
+    "other key": [share(key_id="o", public_key=b"O")],
+    "older and voted": [share(key_id="o", recoveries=1), share(VOTED)],
+}
+
+
+def test_inconsistencies_are_explained_as_written_down():
+    """By what operator and institution hold; what is changed on purpose is entered in the copy."""
+    copy = Path(__file__).with_name("inconsistencies.txt").read_text("utf-8").splitlines()
+    found = []
+    for registered, (a, b) in product((KEY, None), combinations_with_replacement(SHARES, 2)):
+        held = dict(zip(MPC_NODES, (SHARES[a], SHARES[b]), strict=True))
+        said = inconsistency_of(KnownKey(registered, held), frozenset())
+        of = "registered" if registered else "unknown"
+        found.append(f"{of}, {a} | {b}: {said.text}; {', '.join(said.files)}; {said.older}")
+    assert found == copy
+
+
+def test_a_store_is_empty_that_has_no_share_of_any_key():
+    held = [{2: SHARES["active"], 3: []}, {2: [], 3: []}]
+    keys = {("u", str(n)): KnownKey(KEY, shares) for n, shares in enumerate(held)}
+    assert ConsistencyCheck(keys, {"u"})._empty == {3}
 
 
 # ---------------------------------------------------------------------- no store yet

@@ -62,15 +62,6 @@ def test_who_asked_whom(logs):
     assert (gateway.request.role, gateway.request.path) == ("gateway", "/mpc/v1/sign")
     below = {(step.request.role, step.request.path) for step in gateway.children}
     assert below == {("operator", "/sign"), ("institution", "/open")}
-    for step in node.walk():
-        assert not step.unattributed
-        assert (step.request.status, step.request.key_id) == (200, node.request.key_id)
-        assert step.request.user_id == node.request.user_id != ""
-        for inner in step.children:
-            assert step.began_ms <= inner.began_ms <= inner.ended_ms <= step.ended_ms + 1e-3
-    sessions = {s.request.session_id for s in node.walk() if s.request.path != "/open"}
-    assert len(sessions) == 1
-    assert len(sessions.pop()) == 64
 
 
 def test_a_failure_in_plain_words(logs):
@@ -91,8 +82,7 @@ def test_the_list_of_calls(logs):
     wrong = format_requests(caller_requests(find_requests([logs]).lines, errors=True))
     bad = [line.split("  ")[-1].strip() for line in wrong]
     why = "ed25519 key already exists for this user (key-exists)"
-    assert bad[0] == f"POST /v3/wallet/generate: {why}"
-    assert len(bad) == 2
+    assert (bad[0], len(bad)) == (f"POST /v3/wallet/generate: {why}", 2)
 
 
 def test_a_trace_beside_the_simulators(logs, tmp_path):

@@ -1,0 +1,29 @@
+"""Output beside copies that were reviewed."""
+
+import difflib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.repo import ROOT
+
+
+def check_reviewed(lines: Iterable[str], copy: Path) -> None:
+    """Fail with the difference if the lines are others than those of the reviewed copy.
+
+    The new ones are then in ``build/reviewed``, to be looked at and copied.
+    """
+    found, known = "\n".join(lines).splitlines(), copy.read_text("utf-8").splitlines()
+    if found != known:
+        new = ROOT / "build" / "reviewed" / copy.name
+        new.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text("".join(f"{line}\n" for line in found), "utf-8")
+        changes = difflib.unified_diff(known, found, str(copy), str(new), lineterm="", n=1)
+        pytest.fail("\n".join(changes))
+
+
+def rounded(text: str) -> str:
+    """Return a text whose long decimals have five digits."""
+    return re.sub(r"\d+\.\d{5,}(e[-+]\d+)?", lambda found: f"{round(float(found[0]), 6):.5g}", text)
