@@ -197,7 +197,7 @@ def test_a_layout_is_as_it_was_reviewed() -> None:
     network = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
     rich = Deployment(
         network, Part(2, replicas=2, workers=2, speed=2.0), Part(40, machine="rack"),
-        operator=Part(40, machine="rack", speed=4.0), caller=Part(3), making_limit=2,
+        operator=Part(40, machine="rack", speed=4.0), making_limit=2,
     )  # fmt: skip
     events = (BulkReshare(9.0), Slowdown(1.0), ProcessPause(2.0, "node"))
     work = Workload(Steady(9.0), users=4, client=Client(2.0, 3, 0.5, 2.0, 0.1), events=events)
