@@ -189,6 +189,7 @@ def test_lists_are_taken_and_copied() -> None:
     order = Order(numbers)  # type: ignore[arg-type]
     numbers.clear()
     assert order == Order((1, 0))
+    assert str(order) == "messages arrived in the order [1, 0]"
     scenario = frost_signing(2, 3, [1, 2])  # type: ignore[arg-type]
     assert scenario.members == (1, 2)
     hash(scenario)

@@ -69,6 +69,9 @@ class Order:
         if not self.numbers:
             raise UsageError("an order has no numbers: one at least, used again and again")
 
+    def __str__(self) -> str:
+        return f"messages arrived in the order {list(self.numbers)}"
+
 
 @dataclass(frozen=True)
 class MessageReplay:
