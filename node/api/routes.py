@@ -14,6 +14,7 @@ from mpcsim.service.errors import too_many_key_creations
 from mpcsim.service.web import idempotency
 from mpcsim.service.web.api_page import Operation
 from mpcsim.version import __version__
+from node.api.auth import TOO_MANY
 from node.api.protected import Call, Parameter, ProtectedOperation
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
@@ -51,6 +52,7 @@ ERROR_EXAMPLES: Final[Mapping[int, str]] = {
     429: str(too_many_key_creations(1)),
     500: "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached",
     502: Unreachable().message,
+    503: TOO_MANY,
     504: UpstreamTimeout().message,
 }
 ERROR_MEANINGS: Final[Mapping[int, str]] = {
@@ -60,13 +62,15 @@ ERROR_MEANINGS: Final[Mapping[int, str]] = {
     409: "The user's keys do not allow this now; `Retry-After` says when they may.",
     413: "The body is too long.",
     415: "The body is not declared as JSON, or is compressed.",
-    429: "Too many keys are being made, passwords checked or requests of this user answered, or it "
-    "has called too often where the gateway limits that; `Retry-After` says when to try again.",
+    429: "Too many keys are being made or passwords checked, or the user has called too often "
+    "where the gateway limits that; `Retry-After` says when to try again.",
     500: "Internal error, or the gateway or an MPC node answered with an error.",
     502: "The node cannot reach its gateway.",
+    503: "Too many requests of this user are being answered, or too many wait for the gateway's "
+    "keys; `Retry-After` says when to try again.",
     504: "The gateway did not answer in time.",
 }
-ALWAYS: Final = (401, 500, 502, 504)
+ALWAYS: Final = (401, 500, 502, 503, 504)
 WITH_BODY: Final = (400, 413, 415)
 
 
