@@ -10,7 +10,7 @@ What they give, with the standard ones, in one direction of one multiplication:
   probability 128 * 127 / 2 / 2^128 = 2^-115. That alone passes no check: the receiver has to guess
   a bit of Delta for each row that is equal to neither. With r different rows it gets through with
   (r - 1) * 2^-(r - 2) * 2^-128 a query, 2^-128 at most, up to terms that do not count. So an
-  undetected bit of Delta costs some 2^127 queries, of 6.6 kB each. Roy (eprint 2022/192, section 4)
+  undetected bit of Delta costs some 2^127 queries, of 8.7 kB each. Roy (eprint 2022/192, section 4)
   has 2 * 2^-m for m bits and maps of this shape. With k above 1 the rows are 128 / k, and a guess
   costs k bits.
 * The hash that breaks the correlation, TMMO over AES-256 as an ideal cipher: the bound of Guo et

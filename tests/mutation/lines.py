@@ -58,6 +58,12 @@ class Lines:
             ranked.append((cost / 16 if test in taken else cost, test))
         return [test for _, test in sorted(ranked)]
 
+    def beside(self, path: str) -> list[str]:
+        """The tests in files named after the module: what it works out once, when it is imported,
+        counts as run by whatever test came first."""
+        file = f"test_{Path(path).stem}.py"
+        return [test for test in self.seconds if test.partition("::")[0].endswith(f"/{file}")]
+
     def _contexts_of(self, path: str) -> dict[int, set[str]]:
         return {
             line: {test for context in contexts for test in self._tests.get(context, ())}
