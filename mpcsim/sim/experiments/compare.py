@@ -139,7 +139,7 @@ class Comparison:
     def headline(self) -> str:
         """The shortest median, and how it compares with the first."""
         rows = self.rows()
-        best = min(rows, key=lambda row: row["p50_ms"] or math.inf)
+        best = min(rows, key=lambda row: math.inf if row["p50_ms"] is None else row["p50_ms"])
         said = f"{self._label(best)}, p50 {_format_cell(best['p50_ms'])} ms"
         if len(rows) == 1:
             return f"{said}, p99 {_format_cell(best['p99_ms'])} ms"
