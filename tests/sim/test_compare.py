@@ -59,6 +59,7 @@ def test_noise_and_few_samples_are_marked() -> None:
     assert str(compare(runs)).startswith("shortest median: closer, p50 ")
     at_once = compare(runs | {"at once": replay(MS * 0)})
     assert str(at_once).startswith("shortest median: at once, p50 0.00 ms")
+    assert "~" not in "".join(at_once.differences().rows[-1])  # open below, and all below 0
     assert "~" not in str(compare({"first": replay(MS)}))
     level = compare({name: replay(np.full(500, 7.0)) for name in ("first", "same")})
     assert [cell[-1:] for cell in level.differences().rows[0][1::2]] == ["~", "~"]

@@ -392,7 +392,8 @@ def _noise(row: Mapping[str, Any], measure: str) -> str:
     if row["difference_ms"][measure] is None:
         return ""
     low, high = row["difference_low_ms"][measure], row["difference_high_ms"][measure]
-    return NOISE if low is None or high is None or low <= 0 <= high else ""
+    is_inside = (low is None or low <= 0) and (high is None or high >= 0)  # None: an open end
+    return NOISE if is_inside else ""
 
 
 def _difference(ms: float | None, base: float | None) -> float | None:
