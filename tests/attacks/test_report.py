@@ -5,7 +5,6 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -14,6 +13,7 @@ from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.model import Cell, Finding, Verdict
 from mpcsim.cli import main
 from mpcsim.errors import InRound, Reason
+from tests.helpers.reviewed import check_reviewed
 
 
 def as_promised():
@@ -76,8 +76,7 @@ def everything(folder: Path) -> str:
 
 
 def test_reports_are_as_written_down(tmp_path):
-    """A change shows in a diff: ``python -m tests.attacks.test_report``."""
-    assert everything(tmp_path) == COPY.read_text(encoding="utf-8")
+    check_reviewed(everything(tmp_path), COPY)
 
 
 # ---------------------------------------------------------------------- some of them, and one's own
@@ -148,8 +147,3 @@ def test_a_file_that_is_of_no_use(own, monkeypatch, capsys, text, message):
     monkeypatch.chdir(own.parent)
     assert main(["attacks", "--from", own.name]) == 2
     assert message in capsys.readouterr().err
-
-
-if __name__ == "__main__":
-    with TemporaryDirectory() as folder:
-        COPY.write_text(everything(Path(folder)), encoding="utf-8")

@@ -5,7 +5,6 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +20,7 @@ from mpcsim.attacks.service.model import Cell, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
 from tests.attacks.findings import FOUND, run_noted
 from tests.helpers.repo import ROOT
+from tests.helpers.reviewed import check_reviewed
 
 COPY = Path(__file__).with_name("service_report.txt")
 REPORTED = ("second key", "a stranger's suspension", "two of three")
@@ -183,10 +183,4 @@ def everything(folder: Path) -> str:
 
 
 def test_reports_are_as_written_down(tmp_path):
-    """A change shows in a diff: ``python -m tests.attacks.test_service``."""
-    assert everything(tmp_path) == COPY.read_text(encoding="utf-8")
-
-
-if __name__ == "__main__":
-    with TemporaryDirectory() as folder:
-        COPY.write_text(everything(Path(folder)), encoding="utf-8")
+    check_reviewed(everything(tmp_path), COPY)

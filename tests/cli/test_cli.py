@@ -23,6 +23,7 @@ from mpcsim.service.operations.supervisor import gateway_program
 from mpcsim.service.process.http_limits import listen
 from mpcsim.service.rpc.tokens import TokenVerifier
 from tests.helpers.processes import PORTS
+from tests.helpers.reviewed import check_reviewed
 from tests.node.harness import running as in_process
 
 COPY = Path(__file__).with_name("options.txt")
@@ -221,8 +222,7 @@ def options() -> Iterator[str]:
 
 
 def test_options_are_as_written_down():
-    """A change shows in a diff: ``python -m tests.cli.test_cli``."""
-    assert "\n".join([*options(), ""]) == COPY.read_text(encoding="utf-8")
+    check_reviewed(options(), COPY)
 
 
 def test_the_ports_are_those_that_the_help_says(monkeypatch):
@@ -243,7 +243,3 @@ def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):
     assert serve_command._metrics_ports(asked) == dict(zip(names, range(9100, 9104), strict=True))
     monkeypatch.setenv("METRICS_PORT", "65532")
     assert [*serve_command._metrics_ports(unasked).values()] == [*range(65532, 65536)]
-
-
-if __name__ == "__main__":
-    COPY.write_text("\n".join([*options(), ""]), encoding="utf-8")

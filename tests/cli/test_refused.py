@@ -15,6 +15,7 @@ from mpcsim.capacity import Costs
 from mpcsim.cli import main
 from tests.helpers.made_up_costs import made_up
 from tests.helpers.processes import PORTS
+from tests.helpers.reviewed import check_reviewed
 from tests.vectors.network import make
 
 COPY = Path(__file__).with_name("refused.txt")
@@ -57,9 +58,4 @@ def everything() -> Iterator[str]:
 
 
 def test_what_is_refused_is_as_written_down():
-    """A change shows in a diff: ``python -m tests.cli.test_refused``."""
-    assert [*everything()] == COPY.read_text(encoding="utf-8").splitlines()
-
-
-if __name__ == "__main__":
-    COPY.write_text("\n".join([*everything(), ""]), encoding="utf-8")
+    check_reviewed(everything(), COPY)

@@ -10,18 +10,20 @@ import pytest
 from tests.helpers.repo import ROOT
 
 
-def check_reviewed(lines: Iterable[str], copy: Path) -> None:
-    """Fail with the difference if the lines are others than those of the reviewed copy.
+def check_reviewed(output: str | Iterable[str], copy: Path) -> None:
+    """Fail with the difference if a text, or lines, are others than those of the reviewed copy.
 
     The new ones are then in ``build/reviewed``, to be looked at and copied.
     """
-    found, known = "\n".join(lines).splitlines(), copy.read_text("utf-8").splitlines()
-    if found != known:
+    text = output if isinstance(output, str) else "".join(f"{line}\n" for line in output)
+    known = copy.read_text("utf-8")
+    if text != known:
         new = ROOT / "build" / "reviewed" / copy.name
         new.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text("".join(f"{line}\n" for line in found), "utf-8")
-        changes = difflib.unified_diff(known, found, str(copy), str(new), lineterm="", n=1)
-        pytest.fail("\n".join(changes))
+        new.write_text(text, "utf-8")
+        pair = known.splitlines(), text.splitlines()
+        changes = difflib.unified_diff(*pair, str(copy), str(new), lineterm="", n=1)
+        pytest.fail("\n".join(changes) or "the ends of the last lines differ")
 
 
 def rounded(text: str) -> str:

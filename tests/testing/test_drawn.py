@@ -21,6 +21,7 @@ from mpcsim.testing.runs.scenarios import (
     resharing,
     shares_problem,
 )
+from tests.helpers.reviewed import check_reviewed
 
 COPY = Path(__file__).with_name("drawn.txt")
 TWO, THREE = frost_signing(2, 3, (1, 3)), frost_signing(2, 3, (1, 2, 3))
@@ -162,9 +163,4 @@ def shorter(text: str) -> str:
 
 
 def test_strategies_draw_as_written_down():
-    """A change shows in a diff: ``python -m tests.testing.test_drawn``."""
-    assert everything() == COPY.read_text(encoding="utf-8")
-
-
-if __name__ == "__main__":
-    COPY.write_text(everything(), encoding="utf-8")
+    check_reviewed(everything(), COPY)

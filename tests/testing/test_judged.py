@@ -19,6 +19,7 @@ from mpcsim.testing.backend.service import Answer, Request
 from mpcsim.testing.backend.target import HttpTarget, without_credentials
 from mpcsim.testing.machine.api_steps.children import _only_key
 from mpcsim.testing.runs.secrets import _Shown
+from tests.helpers.reviewed import check_reviewed
 from tests.testing.own_invariants import nobody_reads_errors, upside_down
 
 COPY = Path(__file__).with_name("judged.txt")
@@ -155,9 +156,4 @@ def everything() -> Iterator[str]:
 
 
 def test_answers_are_judged_as_written_down():
-    """A change shows in a diff: ``python -m tests.testing.test_judged``."""
-    assert "\n".join([*everything(), ""]) == COPY.read_text(encoding="utf-8")
-
-
-if __name__ == "__main__":
-    COPY.write_text("\n".join([*everything(), ""]), encoding="utf-8")
+    check_reviewed(everything(), COPY)

@@ -15,6 +15,7 @@ from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import Deviation, TwoFaced
 from mpcsim.testing.runs.protocol_run import MessageReplay, Order, run_over_network, run_protocol
 from mpcsim.testing.runs.scenarios import frost_signing, resharing
+from tests.helpers.reviewed import check_reviewed
 from tests.testing.implementations import Around
 
 COPY = Path(__file__).with_name("runs.txt")
@@ -123,9 +124,4 @@ def everything() -> str:
 
 
 def test_runs_are_as_written_down():
-    """A change shows in a diff: ``python -m tests.testing.test_runs``."""
-    assert everything() == COPY.read_text(encoding="utf-8")
-
-
-if __name__ == "__main__":
-    COPY.write_text(everything(), encoding="utf-8")
+    check_reviewed(everything(), COPY)

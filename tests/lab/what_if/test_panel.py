@@ -19,6 +19,7 @@ from mpcsim.lab.what_if.panel import LEAST_MS, _path
 from mpcsim.lab.what_if.views import CAUSES, as_json, view
 from mpcsim.sim.replay.kernels.arrays import PARTS
 from node.calls import Signing, signing_call
+from tests.helpers.reviewed import check_reviewed
 
 COPY = Path(__file__).with_name("panel.txt")
 FEW = 400
@@ -223,8 +224,7 @@ def everything() -> Iterator[str]:
 
 
 def test_what_is_shown_is_as_written_down() -> None:
-    """A change shows in a diff: ``python -m tests.lab.what_if.test_panel``."""
-    assert [*everything()] == COPY.read_text(encoding="utf-8").splitlines()
+    check_reviewed(everything(), COPY)
 
 
 def test_the_path_names_what_takes_long_on_either_side() -> None:
@@ -274,7 +274,3 @@ def test_calls_that_fail_are_said_or_refused() -> None:
     with pytest.raises(UsageError, match="every call fails"):
         lossy.set("a", up_mbit_per_s=0.01)
     assert lossy.a == before
-
-
-if __name__ == "__main__":
-    COPY.write_text("\n".join([*everything(), ""]), encoding="utf-8")

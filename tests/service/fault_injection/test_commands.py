@@ -15,6 +15,7 @@ from mpcsim.service.fault_injection.controller import FaultController
 from node.api import routes
 from node.controlled import error_response_for
 from tests.helpers.repo import ROOT
+from tests.helpers.reviewed import check_reviewed
 
 
 def parsed(name, told):
@@ -110,7 +111,7 @@ def test_arguments_are_as_written_down_and_nothing_beyond_their_bounds_is_taken(
         f"{name} {each.name}: {each.wanted}{', optional' * each.optional}{', flag' * each.flag}"
         for name, each in every
     ]
-    assert told == Path(__file__).with_name("arguments.txt").read_text("utf-8").splitlines()
+    check_reviewed(told, Path(__file__).with_name("arguments.txt"))
     for _, each in every:
         for low, high in re.findall(r"from (\S+) to (\S+)", each.wanted):
             low, high = int(float(low)), int(float(high))

@@ -369,15 +369,15 @@ def _neighbouring_parameters(
 def _without_samples(series: Series) -> tuple[Candidate, ...]:
     """Return candidates for a summary, or for a single number."""
     moments = series.moments
-    made: list[tuple[str, Latency]] = [("constant", Constant(moments.mean_ms / 2))]
+    varying: dict[str, Latency]
     if series.summary is None or moments.std_ms == 0 or moments.mean_ms <= moments.least_ms:
-        made.insert(0, ("log-normal", jittered_latency(moments.mean_ms)))
+        varying = {"log-normal": jittered_latency(moments.mean_ms)}
     else:
         spread = moments.std_ms / (2 if series.one_way else math.sqrt(2))
         of_one_way = moments.mean_ms / 2, spread, moments.least_ms / 2
-        made.insert(0, ("gamma", _gamma(*of_one_way)))
-        made.insert(0, ("log-normal", _log_normal(*of_one_way)))
-    return tuple(Candidate(name, latency, doubled=series.one_way) for name, latency in made)
+        varying = {"log-normal": _log_normal(*of_one_way), "gamma": _gamma(*of_one_way)}
+    made = varying | {"constant": Constant(moments.mean_ms / 2)}
+    return tuple(Candidate(name, each, doubled=series.one_way) for name, each in made.items())
 
 
 # ------------------------------------------------------------------ goodness
