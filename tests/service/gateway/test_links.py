@@ -1,6 +1,7 @@
 """A link to an MPC node, in virtual time: what its requests pass, and how long strangers wait."""
 
 import asyncio
+from unittest.mock import Mock, create_autospec
 
 import pytest
 
@@ -41,53 +42,18 @@ class Node:
     def restart(self): ...
 
 
-class Carrier(DirectTransport):
-    """Notes what passes."""
-
-    def __init__(self):
-        self.passed = []
-
-    def exchange(self, asking, asked):
-        return Noted(self.passed)
-
-    def on_handled(self, party):
-        self.passed.append("handled")
-
-
-class Noted(ImmediateExchange):
-    def __init__(self, passed):
-        self.passed = passed
-
-    async def send_request(self, size):
-        self.passed.append("request")
-
-    async def receive_reply(self, size):
-        self.passed.append(f"reply of {size}")
-
-    async def receive_refusal(self, size):
-        self.passed.append(f"refusal of {size}")
-
-    def close(self):
-        self.passed.append("closed")
-
-
-class Issuer:
-    def issue(self, scope, boot):
-        return b"grant"
-
-
 def link(node, carrier=None):
-    return Link(node, Issuer(), carrier or Carrier(), timer=lambda: 0.0, timeout_s=5.0)
+    return Link(node, Mock(), carrier, timer=lambda: 0.0, timeout_s=5.0)
 
 
 ENDINGS = {
-    "answered": ([b"yes"], b"yes", ["handled", "reply of 3"]),
-    "refused": ([Refused(409, "it is busy")], "it is busy", ["refusal of 10", "handled"]),
-    "out of reach": ([LinkFailed(503, "gone", OPERATOR)], "gone", ["handled"]),
-    "restarted": ([StaleGrant("old"), b"yes"], b"yes", ["handled", "reply of 3"]),
-    "restarted again": ([StaleGrant("old")] * 2, "at odds", ["refusal of 75", "handled"]),
-    "at odds": ([GrantRefused("no")], "at odds", ["refusal of 75", "handled"]),
-    "late": ([6.0], "in time", ["handled"]),
+    "answered": ([b"yes"], b"yes", ["on_handled", "receive_reply 3"]),
+    "refused": ([Refused(409, "it is busy")], "it is busy", ["receive_refusal 10", "on_handled"]),
+    "out of reach": ([LinkFailed(503, "gone", OPERATOR)], "gone", ["on_handled"]),
+    "restarted": ([StaleGrant("old"), b"yes"], b"yes", ["on_handled", "receive_reply 3"]),
+    "restarted again": ([StaleGrant("old")] * 2, "at odds", ["receive_refusal 75", "on_handled"]),
+    "at odds": ([GrantRefused("no")], "at odds", ["receive_refusal 75", "on_handled"]),
+    "late": ([6.0], "in time", ["on_handled"]),
 }
 """What an MPC node does, what becomes of the call, and what passes the network after it."""
 
@@ -95,7 +61,9 @@ ENDINGS = {
 @pytest.mark.parametrize(("answers", "ends", "passed"), ENDINGS.values(), ids=ENDINGS)
 def test_a_request_and_its_answer_pass_the_network(answers, ends, passed):
     """A refusal, too; but no answer that there is not."""
-    node, carrier = Node(*answers), Carrier()
+    node, carrier = Node(*answers), create_autospec(DirectTransport, instance=True)
+    carrier.is_down.return_value = False
+    carrier.exchange.return_value = create_autospec(ImmediateExchange, instance=True)
     at, times = link(node, carrier), Times()
     if isinstance(ends, bytes):
         assert run(at.call(SCOPE, BODY, times)) == ends
@@ -103,7 +71,9 @@ def test_a_request_and_its_answer_pass_the_network(answers, ends, passed):
         with pytest.raises(Refused, match=ends):
             run(at.call(SCOPE, BODY, times))
     assert node.asked == ["hello", "reset"] * len(answers)
-    assert carrier.passed == ["request", *passed, "closed"]
+    called = [(name.removeprefix("exchange()."), args) for name, args, _ in carrier.mock_calls]
+    found = [f"{name} {args[0]}" if "receive" in name else name for name, args in called]
+    assert found == ["is_down", "exchange", "send_request", *passed, "close"]
     assert [name for name, *_ in times.spans] == ["operator", "operator-link", "operator-link"]
 
 

@@ -1,6 +1,7 @@
 """What the service answers, and what it refuses; a refusal changes nothing."""
 
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -267,10 +268,10 @@ def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monk
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
     budgets = embedded.service._risk, embedded.service._gas_budget
-    before = [dict(budget._spent) for budget in budgets]
+    before = [Counter(budget._spent) for budget in budgets]
     with pytest.raises(errors.BadRequest, match=r"^max_fee_per_gas: below 1250000000001, what the"):
         ask(embedded, Endpoint.SEND, **flow._body())
-    assert [{u: wei for u, wei in b._spent.items() if wei} for b in budgets] == before
+    assert [Counter(budget._spent) for budget in budgets] == before
 
 
 def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner, monkeypatch):
@@ -291,6 +292,19 @@ def test_a_reason_that_is_no_text_is_shown_in_hex():
     for data in odd:
         said = bytes.fromhex("08c379a0") + data
         assert contracts.account().abi.reason(said) == f"reverted with 0x{said.hex()}"
+
+
+def test_gas_is_estimated_at_the_operations_own_price(embedded, owner, monkeypatch):
+    """A contract may ask for it."""
+    prices, simulate = [], gas.simulate
+
+    def noted(chain, entry_point, operation, **options):
+        prices.append(operation.max_fee_per_gas)
+        return simulate(chain, entry_point, operation, **options)
+
+    monkeypatch.setattr(gas, "simulate", noted)
+    flow = embedded.until_send(owner, to=SOMEBODY)
+    assert {*prices} == {flow.operation.max_fee_per_gas}
 
 
 # --- several at a time ---------------------------------------------------------------------------
