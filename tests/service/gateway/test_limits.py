@@ -170,10 +170,10 @@ def test_what_the_gateway_refuses_does_not_count():
 
 @pytest.mark.parametrize("failure", [Refused(404, "no"), InvalidEncoding("no")])
 def test_what_comes_to_nothing_does_not_count(failure):
-    limited = Limit("x", Rate(1), Clock()).limit_verb(Mock(side_effect=failure))
+    limited, caller = Limit("x", Rate(1), Clock()).limit_verb(Mock(side_effect=failure)), Mock()
     for _ in range(2):
         with pytest.raises(type(failure), match="no"):
-            asyncio.run(limited(Mock(), b""))
+            asyncio.run(limited(caller, b""))
 
 
 def test_a_signature_in_two_steps_is_no_guess():
