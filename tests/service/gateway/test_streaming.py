@@ -258,6 +258,31 @@ async def test_a_wrong_envelope_ends_the_session(
     assert (later.status_code, later.json()["error"]) == NO_SESSION
 
 
+async def test_a_body_that_is_wrong_in_the_middle_is_read_to_its_end(client, signing):
+    """A sender that is cut off while it still sends sees a broken connection, not the answer."""
+    data = signing.body.to_bytes()
+    at = data.index(signing.body.session_id, 33)  # of the first envelope
+    wrong, ended = data[:at] + bytes(32) + data[at + 32 :], asyncio.Event()
+
+    async def watched():
+        async for piece in in_two(wrong, 1000):
+            yield piece
+        ended.set()
+
+    assert (await post(client, wrong, watched(), len(wrong))).status_code == 400
+    assert ended.is_set()
+
+
+async def test_a_client_that_leaves_ends_what_was_forwarded_for_it(gateway, client, signing):
+    data = signing.body.to_bytes()
+    asking = asyncio.create_task(post(client, data, in_two(data, 1000, asyncio.Event()), len(data)))
+    await asyncio.wait_for(signing.port.first.wait(), 10)
+    asking.cancel()
+    await asyncio.wait_for(signing.port.left.wait(), 5)
+    await service.until(lambda: not gateway.gateway.sessions._background)
+    assert not signing.port.acted
+
+
 async def broken(gateway, client, data):
     """As a client behind a socket sees a reply that breaks off."""
     transport, shown = AsgiTransport(gateway.app), {"token": client.token, "body": data}
