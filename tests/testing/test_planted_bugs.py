@@ -95,6 +95,13 @@ def test_more_is_heard_than_is_declared_and_less() -> None:
         rushing(replace(planted.planted("opened early, without echo"), heard={}))
 
 
+def test_an_honest_session_that_is_wrong_is_told_first() -> None:
+    wrong = replace(toss("toss()"), problem=lambda outcomes: "it is wrong")
+    told = r"ran coin toss\n  2. it is wrong\n(.*\n)+    check_protocol\(\n"
+    with pytest.raises(BrokenInvariant, match=told):
+        check_protocol(wrong, cheaters=())
+
+
 OWN = {
     "frost": frost_signing(2, 3, (1, 2, 3)),
     "dkg": key_generation("ed25519", 2, 3),

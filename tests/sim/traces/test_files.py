@@ -61,8 +61,8 @@ class WeatherReason(AbortReason):
 
 OWN = Aborted(WeatherReason.RAIN, OnReceipt(1, "Offer"), reported_by=2, prepared=True)
 BLAMED = Aborted(
-    Reason.OT_EXTENSION_CHECK, InRound(2, "reply"), frozenset({1, 4}), frozenset({2, 5}), frozenset({3}),
-    "a detail", (Evidence(1, "Offer", b"SECRET"),), unsealed=True,
+    Reason.OT_EXTENSION_CHECK, InRound(2, "reply"), frozenset({1, 4}), frozenset({2, 5}),
+    frozenset({3}), "a detail", (Evidence(1, "Offer", b"SECRET"),), unsealed=True,
 )  # fmt: skip
 GAVE_UP = Waiting(3, "finish", {"Offer": frozenset({1, 4})}, frozenset({2, 3}), {1: "no"})  # type: ignore[dict-item]
 
