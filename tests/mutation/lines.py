@@ -24,6 +24,7 @@ from tests.mutation.mutants import ROOT
 HERE = Path(__file__).parent
 FOLDER = ROOT / "build" / "mutation"
 OPTIONS = ("-q", "-n0", "-pno:cacheprovider", "-ptests.mutation.plugin")
+SURFACE = "/repo/test_public_names.py"
 AT_ONCE = 40
 """Files of tests that are recorded before the record is written."""
 
@@ -59,10 +60,10 @@ class Lines:
         return [test for _, test in sorted(ranked)]
 
     def beside(self, path: str) -> list[str]:
-        """The tests in files named after the module: what it works out once, when it is imported,
-        counts as run by whatever test came first."""
-        file = f"test_{Path(path).stem}.py"
-        return [test for test in self.seconds if test.partition("::")[0].endswith(f"/{file}")]
+        """The tests in files named after the module, and of the whole surface: what a module works
+        out once, when it is imported, counts as run by whatever test came first."""
+        files = (f"/test_{Path(path).stem}.py", SURFACE)
+        return [test for test in self.seconds if test.partition("::")[0].endswith(files)]
 
     def _contexts_of(self, path: str) -> dict[int, set[str]]:
         return {
