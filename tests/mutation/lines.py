@@ -60,9 +60,10 @@ class Lines:
         return [test for _, test in sorted(ranked)]
 
     def beside(self, path: str) -> list[str]:
-        """The tests in files named after the module, and of the whole surface: what a module works
-        out once, when it is imported, counts as run by whatever test came first."""
-        files = (f"/test_{Path(path).stem}.py", SURFACE)
+        """The tests in files named after the module or its folder, and of the whole surface: what
+        a module works out once, when it is imported, counts as run by whatever test came first."""
+        file = Path(path)
+        files = (f"/test_{file.stem}.py", f"/test_{file.parent.name}.py", SURFACE)
         return [test for test in self.seconds if test.partition("::")[0].endswith(files)]
 
     def _contexts_of(self, path: str) -> dict[int, set[str]]:
