@@ -265,6 +265,12 @@ def test_a_relay_cannot_touch_what_dealers_tell_each_other():
     assert kinds == {("Commit", True)}
 
 
+def test_all_of_whom_nothing_opens_are_told() -> None:
+    waiting = Waiting(2, "deal", {"Deal": frozenset({8, 1})}, frozenset({8, 1}))
+    told = "for Deal from 1, 8 (messages in the name of 1, 8 do not open"
+    assert told in str(waiting)
+
+
 # ------------------------------------------------------------------ two phases
 
 
