@@ -154,7 +154,7 @@ def test_no_more_processes_are_started_than_there_are_points(
         return ThreadPoolExecutor(1)
 
     monkeypatch.setattr("mpcsim.sim.experiments.sweep.Processes", processes)
-    quiet({"a": [1, 2, 3]}, product_point)
+    quiet({"a": [1, 2, 3], "b": [0.5]}, product_point)
     assert asked == [3]
 
 
