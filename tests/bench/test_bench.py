@@ -1,12 +1,28 @@
 """The bench command produces every figure that the project promises."""
 
+import ast
+import inspect
 import json
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from mpcsim.bench import capacity, notebooks, realtime, report, rest, service, simulator, starting
+from mpcsim.bench import (
+    capacity,
+    notebooks,
+    protocols,
+    realtime,
+    report,
+    rest,
+    service,
+    simulator,
+    starting,
+)
 from mpcsim.bench.defaults import SECTIONS
 from mpcsim.bench.protocols import Figures, call_figures, round_trips, signing_parties
 from mpcsim.bench.report import TARGETS
@@ -16,6 +32,8 @@ from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.protocols.sample_keys import keys as sample_keys
 from mpcsim.service.operations import open_gateway
+from mpcsim.sim import Network
+from tests.helpers.reviewed import check_reviewed
 from tests.helpers.tiers import fast_few
 
 PROMISED = {
@@ -26,6 +44,40 @@ PROMISED = {
     *("keygen_ed25519_ms", "reshare_secp256k1_ms", "sign_secp256k1_2p_calls"),
     *("sign_presigned_secp256k1_2p_calls", "sign_ed25519_2p_calls"),
 }
+
+
+def told(value: Any) -> str:
+    """A setting, without the fields that are as by default."""
+    match value:
+        case Network():
+            return f"{value.name!r} {told(value.connection)}"
+        case tuple() if not hasattr(value, "_fields"):
+            return "".join(f"\n  {told(each)}" for each in value)
+        case _ if is_dataclass(value):
+            given = ((f.name, getattr(value, f.name)) for f in fields(value) if f.default is MISSING
+                     or getattr(value, f.name) != f.default)  # fmt: skip
+            shown = ", ".join(f"{name}={told(each)}" for name, each in given)
+            return f"{type(value).__name__}({shown})"
+    return repr(value)
+
+
+RUN = (capacity, notebooks, protocols, realtime, report, rest, service, simulator, starting)
+
+
+def settings() -> Iterator[str]:
+    """What each benchmark runs: its module's own constants."""
+    for module in RUN:
+        for node in ast.parse(inspect.getsource(module)).body:
+            if isinstance(node, ast.AnnAssign) and (name := ast.unparse(node.target))[0] != "_":
+                value = getattr(module, name)
+                shown = str(value) if isinstance(value, Network) else told(value)
+                if "object at" not in shown:
+                    yield f"{module.__name__}.{name}: {shown}"
+    yield f"mpcsim.bench.simulator.default_network(): {simulator.default_network()}"
+
+
+def test_what_is_run_is_as_written_down():
+    check_reviewed(settings(), Path(__file__).with_name("settings.txt"))
 
 
 @pytest.mark.soak

@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users, draw_times
+from mpcsim.capacity.model.arrivals import (
+    Bursts,
+    Profile,
+    RatePiece,
+    Steady,
+    Times,
+    Users,
+    draw_times,
+)
 from mpcsim.capacity.model.incidents import Slowdown
 from mpcsim.errors import UsageError
 from tests.vectors.network import make
@@ -52,6 +60,12 @@ def test_pieces_cover_a_time_once(arrivals: Any, begin: float, length: float) ->
 def test_bursts_are_where_they_should_be() -> None:
     bursts = Bursts(1.0, 5.0, lasting_s=10.0, every_s=100.0, first_s=50.0)
     assert bursts.active_intervals_s(300.0) == [(50.0, 60.0), (150.0, 160.0), (250.0, 260.0)]
+    assert list(bursts.pieces(155.0, 265.0)) == [
+        RatePiece(155.0, 160.0, 5.0),
+        RatePiece(160.0, 250.0, 1.0),
+        RatePiece(250.0, 260.0, 5.0),
+        RatePiece(260.0, 265.0, 1.0),
+    ]
     assert Bursts(1.0, 5.0, lasting_s=10.0).active_intervals_s(1e6) == [(60.0, 70.0)]
 
 

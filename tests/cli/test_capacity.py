@@ -1,6 +1,7 @@
 """``mpcsim capacity``: runs and further answers on the command line."""
 
 import csv
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +13,13 @@ from matplotlib.figure import Figure
 from mpcsim import __version__
 from mpcsim.capacity import Costs, Overloaded, Plan, experiments, running
 from mpcsim.cli import main
+from mpcsim.cli.command import Options
 from mpcsim.cli.measure import capacity
 from mpcsim.cli.progress import ProgressBar
 from mpcsim.errors import UsageError
 from mpcsim.sim.experiments import PointFailed
 from tests.helpers.made_up_costs import made_up
+from tests.helpers.reviewed import check_reviewed
 
 CONFIG = """
 seconds = 3
@@ -77,14 +80,48 @@ def test_a_run_with_its_tables_and_pictures(config: str, tmp_path: Path, costs, 
     )
 
 
-def test_options_are_in_place_of_the_file(config: str, costs, capsys) -> None:
-    options = ["--minutes=0.1", "--seed=2", "--costs=own.toml", "--deadline=1"]
-    assert main(["capacity", config, *options]) == 0
-    out = capsys.readouterr().out
-    assert " for 0:00:06, seed" in out
-    assert "seed 2" in out
-    assert "answered within 1 ms: 0 a second" in out
-    assert costs == ["own.toml"]
+FURTHER = """
+[curve]
+rates_per_s = [20, 60]
+[sensitivity]
+percent = 90
+[cheapest]
+p99_ms = 250
+choices = { node_workers = [1] }
+minutes = 7
+"""
+ASKED = [
+    "--seed=2 --costs=own.toml --exactness=real --deadline=1",
+    *("--hours=2", "--minutes=0.1", "--hours=1 --seconds=2"),
+    *("--curve --sensitivity", "--p99=300", "--cheapest=node_replicas=1,2"),
+    "--cheapest=node_replicas=1,2 --cheapest=operator_speed=0.5,1.5 --p99=300",
+    "--cheapest=node_replicas=one",
+]
+
+
+def asked(config: str, text: str, capsys) -> Iterator[str]:
+    """What options make of a plan, entry by entry."""
+    Path(config).write_text(text)
+    plan = Plan.load(config)
+
+    def run(options: Options) -> int:
+        found.append(capacity._plan(options))
+        return 0
+
+    for options in ASKED:
+        yield options
+        found: list[Plan] = []
+        if main(["capacity", config, *options.split()], runs={"capacity": run}) == 2:
+            yield f"  {capsys.readouterr().err.strip()}"
+        for each in found:
+            for name, value in vars(each).items():
+                if value != getattr(plan, name):
+                    yield f"  {name}: {value!r}"
+
+
+def test_options_are_in_place_of_the_file(config: str, capsys) -> None:
+    lines = [*asked(config, CONFIG, capsys), "", *asked(config, CONFIG + FURTHER, capsys)]
+    check_reviewed(lines, Path(__file__).with_name("plans.txt"))
 
 
 def test_more_than_is_possible_has_no_percentiles_and_status_1(config: str, capsys) -> None:
@@ -113,8 +150,7 @@ def test_what_is_asked_is_shown_without_a_run(config: str, capsys) -> None:
 def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, monkeypatch) -> None:
     """The command asks the experiments for what the plan says, and hands on what they find."""
     text = CONFIG.replace("seconds = 3", "seconds = 1")
-    text += "[curve]\nrates_per_s = [20, 60]\n[sensitivity]\npercent = 90\n"
-    Path(config).write_text(text + "[cheapest]\np99_ms = 250\nchoices = { node_workers = [1] }\n")
+    Path(config).write_text(f"costs = 'own.toml'\n{text}{FURTHER}")
     asked: list[object] = []
     frame = pd.DataFrame({"of_what": ["latency"], "p_ms": [1234.5]})
 
@@ -127,16 +163,17 @@ def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, mo
         def plot(self, axes=None):
             return Figure()
 
-    def load_curve(*_, rates_per_s, executor, **__):
-        asked.append((rates_per_s, type(executor)))
+    def load_curve(*_, executor, progress, **settings):
+        asked.append((type(executor), progress, settings))
         return Curve()
 
-    def sensitivity(*_, percent, **__):
-        asked.append(percent)
+    def sensitivity(*_, progress, **settings):
+        asked.append(settings)
+        progress(1.0)
         return frame
 
-    def cheapest(_, __, choices, *, p99_ms, progress, **___):
-        asked.append((choices, p99_ms))
+    def cheapest(_, __, choices, *, progress, **settings):
+        asked.append((choices, settings))
         progress(1.0)
         return SimpleNamespace(tried=frame)
 
@@ -146,7 +183,12 @@ def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, mo
     options = ["--workers=1", "--cheapest=node_replicas=1,2", f"--figure={tmp_path / 'curve.svg'}"]
     assert main(["capacity", config, *options, *(f"--table={path}" for path in paths)]) == 0
     out = capsys.readouterr().out
-    assert asked == [((20, 60), ThreadPoolExecutor), 90, ({"node_replicas": (1, 2)}, 250)]
+    always = {"seed": 1, "costs": str(tmp_path / "own.toml")}
+    assert asked == [
+        (ThreadPoolExecutor, False, {"rates_per_s": (20, 60), "minutes": 10, **always}),
+        {"percent": 90, "change": 0.1, "minutes": 10, **always},
+        ({"node_replicas": (1, 2)}, {"p99_ms": 250, "minutes": 7, **always}),
+    ]
     for line in ("Load by load:\na curve", "What moves the p90,", "latency  1,234", "below 250 ms"):
         assert line in out
     curve, *others = paths
@@ -154,7 +196,7 @@ def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, mo
     for path in others:
         head, row = path.read_text().splitlines()
         assert head == "of_what,p_ms,config,seed,costs,version"
-        assert row == f"latency,1234.5,{config},1,measured.json,{__version__}"
+        assert row == f"latency,1234.5,{config},1,{always['costs']},{__version__}"
     assert (tmp_path / "curve.svg").exists()
 
 

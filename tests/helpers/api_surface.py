@@ -1,7 +1,8 @@
-"""The surface of an OpenAPI document: what callers rely on, without its prose.
+"""The surface of an OpenAPI document: what callers rely on, in its order, without its prose.
 
 ``surface(document)`` is a few lines an operation and one a field, to be compared with a reviewed
 copy beside the test, so that a field that became optional, a limit or a status shows in the diff.
+Of a field's words it shows the beginning of its example, and whether there are none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,19 +34,21 @@ def check_described(document: Json) -> None:
 
 def surface(document: Json) -> Iterator[str]:
     """Return one line for each operation, parameter, body, field and header."""
-    for path, operations in sorted(document["paths"].items()):
-        for method, operation in sorted(operations.items()):
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
             security = operation.get("security", document.get("security", []))
             schemes = ", ".join(name for scheme in security for name in scheme) or "open"
-            yield f"{method.upper()} {path} ({schemes})"
+            tags = ", ".join(operation["tags"])
+            yield f"{method.upper()} {path} ({schemes}) {tags}: {operation['summary']}"
             for parameter in operation.get("parameters", ()):
                 mark = "" if parameter.get("required") else "?"
                 name = f"{parameter['in']} {parameter['name']}{mark}"
-                yield f"  {name}: {_text(parameter['schema'])}"
+                about = {**parameter["schema"], **parameter}
+                yield f"  {name}: {_text(parameter['schema'])}{_words(about)}"
             if body := operation.get("requestBody"):
                 yield f"  body{'' if body.get('required') else '?'}: {_content(body)}"
             answers: dict[str, list[str]] = {}
-            for status, response in sorted(operation["responses"].items()):
+            for status, response in operation["responses"].items():
                 headers = "".join(f" {name}" for name in sorted(response.get("headers", ())))
                 answers.setdefault(_content(response) + headers, []).append(status)
             for content, statuses in answers.items():
@@ -63,10 +66,16 @@ def surface(document: Json) -> Iterator[str]:
 def _fields(schema: Json, indent: str) -> Iterator[str]:
     for field, about in schema.get("properties", {}).items():
         mark = "" if field in schema.get("required", ()) else "?"
-        yield f"{indent}{field}{mark}: {_text(about)}"
+        yield f"{indent}{field}{mark}: {_text(about)}{_words(about)}"
         for nested in (about, about.get("items", {}), about.get("additionalProperties", {})):
             if isinstance(nested, Mapping):
                 yield from _fields(nested, indent + "  ")
+
+
+def _words(about: Json) -> str:
+    """Whether a field is described, and the beginning of its example."""
+    example = "".join(f" e.g. {str(each)[:12]}" for each in about.get("examples", ()))
+    return example if "description" in about or "$ref" in about else f"{example} (no words)"
 
 
 def _content(answer: Json) -> str:

@@ -98,7 +98,7 @@ class Tester:
         if not (tests or mutant.late):
             tests = self.lines.tests(mutant.path)
         if not mutant.late:
-            tests = list(dict.fromkeys([*self.lines.beside(mutant.path), *tests]))
+            tests = list(dict.fromkeys([*self.lines.beside(mutant), *tests]))
         if not tests:
             return NOT_RUN, "", 0
         function = hint.partition("[")[0] or None  # the names of its cases may have changed

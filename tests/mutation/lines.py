@@ -26,6 +26,19 @@ FOLDER = ROOT / "build" / "mutation"
 OPTIONS = ("-q", "-n0", "-pno:cacheprovider", "-ptests.mutation.plugin")
 AT_ONCE = 40
 """Files of tests that are recorded before the record is written."""
+MOST_NEAR = 100
+SHOWN_BY = {
+    "node/models.py": "tests/node/test_docs.py",
+    "node/api/": "tests/node/test_docs.py",
+    "mpcsim/service/gateway/api/": "tests/service/gateway/test_docs.py",
+    "mpcsim/service/smart_account/": "tests/service/gateway/test_docs.py",
+    "mpcsim/service/errors.py": "tests/service/test_error_codes.py",
+    "mpcsim/bench/": "tests/bench/test_bench.py",
+    "repr=": "tests/repo/test_secrecy.py::test_fields_that_are_not_shown_stay_hidden",
+    "ConfigDict": "tests/repo/test_secrecy.py::test_fields_that_are_not_shown_stay_hidden",
+}
+"""Tests that compare what a module declares with a reviewed copy, by a part of a mutant's name."""
+DEFAULTS = "tests/repo/test_public_names.py::test_defaults_are_as_written_down"
 
 
 class Lines:
@@ -58,11 +71,23 @@ class Lines:
             ranked.append((cost / 16 if test in taken else cost, test))
         return [test for _, test in sorted(ranked)]
 
-    def beside(self, path: str) -> list[str]:
-        """The tests in files named after the module: what it works out once, when it is imported,
-        counts as run by whatever test came first."""
-        file = f"test_{Path(path).stem}.py"
-        return [test for test in self.seconds if test.partition("::")[0].endswith(f"/{file}")]
+    def beside(self, mutant: mutants.Mutant) -> list[str]:
+        """The tests that may notice what a module works out once, when it is imported: that counts
+        as run by whatever test came first.
+
+        Those in files named after the module or in `SHOWN_BY`, or, if there are none, the quickest
+        of the folder that is named after the module's; then the one that shows all defaults.
+        """
+        named = f"/test_{Path(mutant.path).stem}.py::"
+        shown = tuple(tests for part, tests in SHOWN_BY.items() if part in mutant.name)
+        folder = Path("tests", *Path(mutant.path.removeprefix("mpcsim/")).parts[:-1])
+        while not (ROOT / folder).is_dir():
+            folder = folder.parent
+        quickest = sorted(self.seconds, key=lambda test: self.seconds[test])
+        found = [test for test in quickest if test.startswith(shown) or named in test]
+        near = [test for test in quickest if test.startswith(f"{folder}/")]
+        last = [DEFAULTS] if DEFAULTS in self.seconds else []
+        return [*(found or near[:MOST_NEAR]), *last]
 
     def _contexts_of(self, path: str) -> dict[int, set[str]]:
         return {

@@ -161,7 +161,7 @@ async def test_who_is_cancelled_or_gone_gives_up_its_turn():
             await leaving
         await asyncio.wait([waiting])
         assert waiting.cancelled()
-        assert room.queue.waiting == 1
+        assert (room.queue.waiting, [*room.queue._since]) == (1, [staying])
         await room.open()
         assert await staying.result() == "carol"
         await asyncio.sleep(0)

@@ -120,6 +120,7 @@ def test_content_coding(layer, codings, status):
         if status == 415:
             assert "The only content coding is identity" in error_of(response, 415)
             assert response.headers["accept-encoding"] == "identity"
+            assert response.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize("path", ["/", "/api/docs", "/api/openapi.json", *QUERIES])

@@ -120,6 +120,7 @@ def test_calls_that_fail_are_counted_and_not_timed():
         alice = service.user("alice")
         found = service.repeat(lambda: alice.get("/v3/wallet/user"), 4, pause_ms=20_000)
         assert (len(found.times_ms), found.failed, found.failure) == (2, 2, "HTTP 401")
+        assert found.times_ms == pytest.approx([20.0, 20.0], rel=1e-3)
         late = service.user("bob")
         with pytest.raises(UsageError, match="2 of 2 calls failed: ReadTimeout"):
             service.repeat(lambda: late.get("/v3/wallet/user", timeout=0.01), 2)
@@ -213,8 +214,17 @@ def test_coroutines_run_in_the_services_time():
 
         with pytest.raises(UsageError, match="await it"):
             service.run(inside_out())
+
+        async def for_ever():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(True)
+
+        ended = []
         with pytest.raises(Deadlock):
-            service.run(asyncio.Event().wait())
+            service.run(for_ever())
+        assert ended == [True]
         assert service.http.get("/").status_code == 200
 
 

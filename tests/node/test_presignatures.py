@@ -1,11 +1,12 @@
 """Presignatures: a signature in one request, and each used at most once."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.errors import UsageError
+from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.protocols.sample_keys import presignatures
@@ -184,6 +185,13 @@ async def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(flip, h
     data[flip] ^= 1
     bad = replace(sealed, ciphertext=bytes(data)).to_text()
     assert await sign(house, record, [bad]) == ([], ["presigned", *FULL])
+    assert await sign(house, record, made) == ([], ["presigned", *FULL])
+
+
+@pytest.mark.parametrize("why", [WrongKey, InvalidEncoding, UsageError])
+async def test_one_that_is_of_no_use_is_used_up(why, monkeypatch, house, record):
+    made = await house.presign(record, 1)
+    monkeypatch.setattr(Presigner, "open_part", Mock(side_effect=why("no")))
     assert await sign(house, record, made) == ([], ["presigned", *FULL])
 
 

@@ -14,9 +14,11 @@ from mpcsim.protocols.sample_keys import keys
 from mpcsim.protocols.signing import verifies
 from mpcsim.service.error_codes import Code
 from mpcsim.service.operations import open_gateway
+from mpcsim.service.vault import INTERACTIVE, Argon2Cost, SecretStore
 from mpcsim.service.web.transport import Reply
 from node import errors
 from node.process.timing import Timing
+from node.wallet.wallet import Wallet
 from tests.node import wallets
 from tests.node.wallets import House, check_signature, failing, on, refused, settled
 
@@ -192,6 +194,23 @@ async def test_strings_that_do_not_belong_together(house, records):
 UNKNOWN_KEY = "no such key: it is unknown, or a recovery has replaced it"
 
 
+@pytest.mark.parametrize("costs", [(1, 8), (4, 8), (1, 1 << 18)])
+async def test_stores_may_ask_for_as_much_as_the_wallets_own_and_as_usual_ones(costs, house):
+    cost, usual = Argon2Cost(*costs), (INTERACTIVE.operations, INTERACTIVE.memory_kib)
+    highest = Wallet(house.client, cost=cost)._highest_cost
+    assert highest == Argon2Cost(*map(max, costs, usual))
+
+
+async def test_strings_of_an_unknown_key_are_not_valid(house, records):
+    known = records["ed25519"]
+    store = SecretStore.from_text(known.secret_store)
+    unknown = known.model_copy(
+        update={"secret_store": replace(store, key_id="00" * 32).to_text(), "key_id": "00" * 32}
+    )
+    for record, found in ((known, True), (unknown, False)):
+        assert (await house.opens(record), await house.matches(record)) == (found, found)
+
+
 async def test_public_keys(house, records):
     ask = house.public_key
     for record in records.values():
@@ -302,10 +321,11 @@ async def test_only_the_gateways_own_refusal_says_that_nothing_happened(reply, e
     assert ("outcome is unknown" in said) == (error is errors.OutcomeUnknown)
 
 
-async def test_after_a_lost_answer_the_registry_tells(house):
+@pytest.mark.parametrize("failure", [errors.UpstreamTimeout(), errors.Unreachable()])
+async def test_after_a_lost_answer_the_registry_tells(failure, house):
     """It is asked then, and not otherwise."""
 
-    lost = wallets.losing(errors.UpstreamTimeout())
+    lost = wallets.losing(failure)
     deny = wallets.altering_json(lambda document: document.update(keys=[]))
 
     async def lose_and_deny(name, go_on):

@@ -70,26 +70,6 @@ def flip_u(message):
 # ------------------------------------------------------------------ selective abort (O2)
 
 
-def test_a_failed_ot_check_reaches_sessions_that_are_already_open():
-    """Otherwise every open session is one more guess at the long-lived Delta."""
-    shares = keys("secp256k1")
-    runs = []
-    for n in range(3):
-        honest = sign_party(shares[1], f"open {n}")
-        cheater = Adversary(sign_party(shares[2], f"open {n}"), alter_kind("Offer", flip_u))
-        runs.append(LocalRun([honest, cheater]))
-        runs[-1].start()
-    first, *others = (local.finish()[1] for local in runs)
-    assert first.reason is Reason.OT_EXTENSION_CHECK
-    assert first.culprits == {2}
-    assert first.consequence is Consequence.BAN_AND_DISCARD_OT
-    for outcome in others:
-        assert outcome.reason is Reason.SETUP_DISCARDED
-        assert not outcome.culprits
-    with pytest.raises(UsageError, match="discarded"):
-        ecdsa.setup(shares[1], (1, 2), bytes(32))
-
-
 @pytest.mark.parametrize("step", ["sender", "receiver_finish"])
 def test_whichever_step_of_a_multiplication_fails_so_the_set_up_is_discarded(monkeypatch, step):
     """A scheme of one's own may learn in either that its set-up must not be used again."""
@@ -283,6 +263,12 @@ def test_a_relay_cannot_touch_what_dealers_tell_each_other():
         assert isinstance(outcome, Waiting)
         assert len(outcome.unopened) == 1
     assert kinds == {("Commit", True)}
+
+
+def test_all_of_whom_nothing_opens_are_told() -> None:
+    waiting = Waiting(2, "deal", {"Deal": frozenset({8, 1})}, frozenset({8, 1}))
+    told = "for Deal from 1, 8 (messages in the name of 1, 8 do not open"
+    assert told in str(waiting)
 
 
 # ------------------------------------------------------------------ two phases

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
@@ -10,7 +11,7 @@ from mpcsim.crypto.encoding import NO_CONTEXT, POINT, U16, Message, Optional, Se
 from mpcsim.crypto.hashing import HashTag, tagged_hash
 from mpcsim.errors import Aborted, AbortReason, Blame, Consequence, ContractError, UsageError, check
 from mpcsim.protocols import run
-from mpcsim.protocols.engine import Definition, Delivery, Party, Round, RoundOutput, Sends
+from mpcsim.protocols.engine import Definition, Delivery, Inbox, Party, Round, RoundOutput, Sends
 from tests.helpers.toy import ASKED, TOY, Answer, Question, ToySetup, ask, end
 
 
@@ -176,3 +177,18 @@ def test_a_protocol_has_reasons_and_tags_of_its_own() -> None:
 def test_a_tag_of_the_package_is_not_taken_by_others() -> None:
     with pytest.raises(ValueError, match="are mpcsim's own"):
         HashTag("Taken", {"ECHO": "mpcsim/session/echo/v1"})  # type: ignore[call-overload]
+
+
+def test_an_inbox_lists_messages_in_order_of_sender() -> None:
+    inbox = Inbox(
+        payloads={Message: {3: b"c", 1: b"a"}},
+        values={Message: {3: "c", 1: "a"}},  # type: ignore[dict-item]
+        own={Message: (2, SimpleNamespace(encode=lambda wire: b"b"))},  # type: ignore[dict-item]
+    )
+    assert list(inbox.received(Message).items()) == [(1, "a"), (3, "c")]
+    assert list(inbox.everyone(Message)) == [1, 2, 3]
+    assert list(inbox.encoded(Message, None).items()) == [  # type: ignore[arg-type]
+        (1, b"a"),
+        (2, b"b"),
+        (3, b"c"),
+    ]

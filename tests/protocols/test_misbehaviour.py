@@ -19,14 +19,13 @@ from typing import Any
 
 import pytest
 
-from mpcsim.crypto import Message, SeededRng, Tag, opens
+from mpcsim.crypto import Message, SeededRng, Tag
 from mpcsim.crypto.mta import direction_sid
 from mpcsim.errors import (
     Aborted,
     Blame,
     Consequence,
     InRound,
-    InvalidEncoding,
     OnReceipt,
     Reason,
     Where,
@@ -513,31 +512,6 @@ def test_an_abort_says_who_reported_it():
 
 
 # ---------------------------------------------------------------------- what follows from blame
-
-
-def test_evidence_of_a_malformed_message_checks_from_bytes_alone():
-    aborted, adversary = play(SCENARIOS[Reason.MALFORMED_MESSAGE])
-    (item,) = [e for e in aborted.evidence if e.kind == "SignatureShare"]
-    kind = next(s.message for _, s in adversary.party._kinds if s.kind == item.kind)
-    with pytest.raises(InvalidEncoding):
-        kind.decode(item.payload, adversary.party.wire)
-
-
-def test_evidence_of_a_false_opening_checks_from_bytes_alone():
-    aborted, adversary = play(SCENARIOS[Reason.COMMITMENT_OPENING])
-    wire = adversary.party.wire
-    found = {e.kind: e.payload for e in aborted.evidence}
-    commit, reveal = Commit.decode(found["Commit"], wire), Reveal.decode(found["Reveal"], wire)
-    assert not opens(
-        commit.commitment,
-        adversary.party.session_id,
-        CHEATER,
-        reveal.blinding,
-        commit.nonce,
-        reveal.chain_code or b"",
-        *(C.encode() for C in reveal.coefficients),
-        reveal.channel_key,
-    )
 
 
 def test_evidence_of_a_conflict_holds_both_messages():

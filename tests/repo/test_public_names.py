@@ -1,10 +1,15 @@
 """Whoever is outside uses what the rooms' faces offer, and what they offer is written down."""
 
+import dataclasses
+import inspect
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from enum import EnumMeta
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +17,7 @@ import mpcsim
 from tests.helpers.notebooks import notebooks
 from tests.helpers.public_names import private_in
 from tests.helpers.repo import ROOT
+from tests.helpers.reviewed import check_reviewed
 
 PYTHON = re.compile(r"^```(?:py|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NAMES = Path(__file__).with_name("public_names.json")
@@ -47,6 +53,45 @@ def packages() -> list[str]:
     folders = [ROOT / "mpcsim", ROOT / "node"]
     inits = sorted(path for folder in folders for path in folder.rglob("__init__.py"))
     return [".".join(path.relative_to(ROOT).parent.parts) for path in inits]
+
+
+def public(of: type) -> Iterator[tuple[str, Any]]:
+    for name, method in vars(of).items():
+        function = getattr(method, "__func__", method)
+        if inspect.isfunction(function) and not name.startswith("_"):
+            yield f"  {of.__name__}.{name}", function
+
+
+def callables() -> Iterator[tuple[str, Any]]:
+    """What can be called of what rooms offer, once each, and the methods of the classes."""
+    seen = set()
+    for room, names in offers().items():
+        for name in names:
+            of = getattr(import_module(room), name)
+            if not callable(of) or of in seen or isinstance(of, EnumMeta):
+                continue
+            seen.add(of)
+            yield f"{room}.{name}", of
+            if isinstance(of, type):
+                yield from public(of)
+
+
+def defaults() -> Iterator[str]:
+    """The default of every argument that has one which can be told in a few words."""
+    for name, of in callables():
+        made = dataclasses.fields(of) if dataclasses.is_dataclass(of) else ()
+        new = {f.name: f.default_factory() for f in made if callable(f.default_factory)}
+        with suppress(TypeError, ValueError):
+            arguments = inspect.signature(of).parameters.values()
+            given = {a.name: new.get(a.name, a.default) for a in arguments}
+            told = [f"{a}={v!r}" for a, v in given.items() if v not in (None, inspect._empty)]
+            short = [each for each in told if len(each) <= 60 and "<" not in each]
+            if shown := ", ".join(each for each in short if each[0] != "_"):
+                yield f"{name}: {shown}"
+
+
+def test_defaults_are_as_written_down():
+    check_reviewed(defaults(), NAMES.with_name("defaults.txt"))
 
 
 def test_what_rooms_offer_is_as_written_down():

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pydantic import BaseModel, RootModel
 
 from mpcsim.crypto import SystemRng
 from mpcsim.service.operations import open_gateway
@@ -138,10 +139,17 @@ def test_fields_that_are_not_shown_stay_hidden():
             if info.name.endswith("__main__"):
                 continue
             for value in vars(importlib.import_module(info.name)).values():
-                own = isinstance(value, type) and value.__module__ == info.name
-                if own and is_dataclass(value):
+                if not isinstance(value, type) or value.__module__ != info.name:
+                    continue
+                hidden = set()
+                if is_dataclass(value):
                     hidden = {each.name for each in fields(value) if not each.repr}
-                    hidden &= inspect.get_annotations(value).keys()
-                    found |= {f"{info.name}.{value.__name__}.{each}" for each in hidden}
+                elif issubclass(value, BaseModel) and not issubclass(value, RootModel):
+                    about = value.model_fields.items()
+                    hidden = {name for name, field in about if not field.repr}
+                    assert value.model_config["hide_input_in_errors"], info.name
+                    assert value.model_config["frozen"], info.name
+                hidden &= inspect.get_annotations(value).keys()
+                found |= {f"{info.name}.{value.__name__}.{each}" for each in hidden}
     listed = Path(__file__).with_name("hidden_fields.txt").read_text("utf-8").split()
     assert sorted(found) == listed

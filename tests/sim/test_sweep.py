@@ -7,6 +7,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -245,16 +246,23 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "sweep.jsonl"
 
 
-def test_an_interrupted_sweep_goes_on(journal: Path) -> None:
+def odd_result(*, a: int, seed: int) -> Any:
+    return a if a == 3 else {"twice": 2 * a}
+
+
+@pytest.mark.parametrize(
+    ("point", "error"), [(failing_point, PointFailed), (odd_result, UsageError)]
+)
+def test_an_interrupted_sweep_goes_on(journal: Path, point: Any, error: type[Exception]) -> None:
     grid = {"a": [1, 2, 3, 4]}
-    with pytest.raises(PointFailed):
-        here(grid, failing_point, resume=journal)
+    with pytest.raises(error):
+        here(grid, point, resume=journal)
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     assert sorted(line["point"]["a"] for line in lines[1:]) == [1, 2, 4]
 
     rest = Inline()
-    with pytest.raises(PointFailed, match="a=3"):
-        quiet(grid, failing_point, executor=rest, resume=journal)
+    with pytest.raises(error, match="a=3"):
+        quiet(grid, point, executor=rest, resume=journal)
     assert rest.count == 1
 
 

@@ -86,10 +86,20 @@ def test_a_declaration_of_nothing_is_refused(what: str) -> None:
         check_protocol(replace(toss("toss()"), **{field: declared}), cheaters=())
 
 
-def test_more_is_declared_than_is_heard() -> None:
-    everything = dict.fromkeys(("Commit", "Reveal"), ("Commit", "Reveal"))
-    with pytest.raises(rushing.Broken, match="whoever withholds its Commit never hears Reveal"):
-        rushing(replace(toss("toss()"), heard=everything))
+def test_more_is_heard_than_is_declared_and_less() -> None:
+    told = "whoever withholds its Commit never hears Deal; .*Commit never hears Reveal"
+    with pytest.raises(rushing.Broken, match=told):
+        rushing(replace(toss("toss()"), heard={"Commit": ("Commit", "Reveal", "Deal")}))
+    told = "its Commit, has heard Commit from party 2.*its Commit, has heard Reveal from party 2"
+    with pytest.raises(rushing.Broken, match=told):
+        rushing(replace(planted.planted("opened early, without echo"), heard={}))
+
+
+def test_an_honest_session_that_is_wrong_is_told_first() -> None:
+    wrong = replace(toss("toss()"), problem=lambda outcomes: "it is wrong")
+    told = r"ran coin toss\n  2. it is wrong\n(.*\n)+    check_protocol\(\n"
+    with pytest.raises(BrokenInvariant, match=told):
+        check_protocol(wrong, cheaters=())
 
 
 OWN = {

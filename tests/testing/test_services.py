@@ -213,21 +213,3 @@ def test_the_options(tmp_path):
         address = (f"--wallet-target={node.client.base_url}", "--wallet-tokens=ours:token")
         done = pytest_with_the_kit(tmp_path, *options, *address)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def options(**given: str) -> Any:
-    """The configuration of a pytest that was called with these."""
-    return SimpleNamespace(getoption=lambda name: given.get(name.removeprefix("--wallet-")))
-
-
-def test_options_that_say_too_little(monkeypatch):
-    monkeypatch.delenv("WAAS_API_KEY", raising=False)
-    for given, message in (
-        ({}, "--wallet-target needs tokens"),
-        ({"gateway": "http://127.0.0.1:1"}, "--wallet-target needs tokens"),
-        ({"tokens": "theirs:token"}, "--wallet-tokens theirs:token: No module named 'theirs'"),
-        ({"tokens": "json:nothing"}, "has no attribute 'nothing'"),
-    ):
-        with pytest.raises(pytest.UsageError, match=message):
-            plugin.tokens_of(options(**given))
-    assert plugin.tokens_of(options(tokens="json:dumps"))("alice") == '"alice"'

@@ -215,6 +215,8 @@ def test_what_cannot_be_calculated_with_is_a_type_error(group, sign):
     for one, other in [(P, s), *pairs, *((y, x) for x, y in pairs)]:
         with pytest.raises(TypeError):
             apply(one, other)
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for -: .* 'int'"):
+        P - 2
     assert s != 3 != P
 
 

@@ -260,6 +260,7 @@ def test_commands() -> None:
     assert shown.widget.view["sides"]["b"]["values"]["access"] == "fibre"
     assert ask(shown, 4, do="swap") == ""
     assert shown.a.access == "fibre"
+    assert "unhashable" in ask(shown, 5, do="set", side=[], name="loss", value="2")
     assert "unknown command" in ask(shown, 5, do="burn")
     assert "nothing" in ask(shown, 6, do="set", side="a", name="nothing", value="1")
     assert "unknown side" in ask(shown, 7, do="set", side="c", name="loss", value="1")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from mpcsim.crypto import SeededRng
 from mpcsim.crypto.groups.curves import curve
 from mpcsim.protocols import dkg, keys, results, run, session_id
-from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
-from tests.helpers.sessions import RecordedRun, check_key_shares, dkg_session, reassemble
+from tests.helpers.sessions import check_key_shares, dkg_session, reassemble
 from tests.helpers.tiers import examples
 
 
@@ -60,25 +59,3 @@ def test_one_honest_seed_is_enough_for_another_key():
     assert first[1].public_key != second[1].public_key
     assert first[1].record.epoch != second[1].record.epoch
     assert first[1].peers[2].pair_secret != second[1].peers[2].pair_secret
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("ed25519", {"Commit": 6, "Reveal": 6, "Deal": 6}),
-        ("secp256k1", {"Commit": 6, "Reveal": 6, "MultiplicationOffer": 6, "Deal": 6}),
-    ],
-)
-def test_the_messages_of_a_run(name, expected):
-    """Three messages deep; only what comes before the pairs have keys is not sealed."""
-    local = RecordedRun(dkg_session(name, 2, 3).parties())
-    local.start()
-    local.finish()
-    counted: dict[str, int] = {}
-    for message in local.recorded:
-        counted[message.send.kind] = counted.get(message.send.kind, 0) + 1
-    assert counted == expected
-    assert max(message.send.round for message in local.recorded) == 3
-    unsealed = {sends.message for _, sends in dkg.DKG.kinds() if not sends.sealed}
-    assert unsealed == {Commit, Reveal, MultiplicationOffer}
-    assert Deal not in unsealed

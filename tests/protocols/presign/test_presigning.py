@@ -94,23 +94,6 @@ def test_stored_and_loaded():
             Presignature.from_bytes(other.to_bytes())
 
 
-def test_secrets_do_not_show():
-    part = presignatures(2, 3, (1, 2))[1][0]
-    text = repr(part)
-    for secret in (part.phi_i, part.u_i, part.v_i):
-        assert str(secret.n) not in text
-        assert f"{secret.n:064x}" not in text
-    for secret in (part.rho_i, part.blinding):
-        assert repr(secret) not in text
-        assert secret.hex() not in text
-    (party, _) = presigning_parties(keys("secp256k1"), (1, 2), 1)
-    party.start()
-    shown = repr(party.keep)
-    for nonce, later in zip(party.keep.nonces, party.keep.later, strict=True):
-        assert str(nonce.r_i.n) not in shown
-        assert repr(later.rho_i) not in shown
-
-
 # ---------------------------------------------------------------------- single use
 
 

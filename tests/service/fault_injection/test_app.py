@@ -145,6 +145,10 @@ def test_the_file_is_its_owners_alone_and_goes_with_the_service(tmp_path):
             pass
         assert (tmp_path / "control.json").read_text() == damaged
     (tmp_path / "control.json").unlink()
+    (tmp_path / "control.json").mkdir()
+    with pytest.raises(UsageError, match="cannot be read, or is damaged"):
+        access.read_access(tmp_path)
+    (tmp_path / "control.json").rmdir()
     with access.write_access(tmp_path, at):
         (tmp_path / "control.json").write_text("somebody's")
     assert (tmp_path / "control.json").read_text() == "somebody's"

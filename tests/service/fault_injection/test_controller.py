@@ -209,6 +209,8 @@ def test_a_part_that_cannot_be_started_is_down(board):
     board("down", part="gateway")
     with listen("127.0.0.1", gateway.port), pytest.raises(NotApplied, match="; down: gateway"):
         board("up", part="gateway")
+    with pytest.raises(UsageError, match=r"^the gateway is down: "):
+        board("network", scenario=Scenario(Network.star(2.0)).dumps())
     assert not board("status")["parts"]["gateway"]["runs"]
 
 

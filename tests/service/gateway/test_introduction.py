@@ -1,6 +1,7 @@
 """What happens when the gateway, after its start, first reaches both MPC nodes."""
 
 import asyncio
+import gc
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -26,6 +27,8 @@ from mpcsim.service.rpc.activation_messages import (
     ShareInfoPage,
 )
 from mpcsim.service.rpc.statements import HeldShare, SealKeyStatement
+from mpcsim.service.storage.database import StoreFailed, StoreProblem
+from mpcsim.sim.run.realtime.clock import run
 from tests.helpers import gateway as service
 from tests.helpers.processes import PATIENCE_S
 from tests.helpers.voting import vote_of
@@ -201,6 +204,77 @@ async def test_an_mpc_node_that_hangs_is_asked_once_for_all_who_ask(monkeypatch,
     monkeypatch.setattr(links, "HELLO_WAIT_S", PATIENCE_S)
     found = (await client.request("GET", "/mpc/v1/nodes")).json()
     assert (found["operator"]["boot"], len(asked)) == (bytes(BOOT_BYTES).hex(), 2)
+
+
+# ---------------------------------------------------------------------- when it is due
+
+
+class Known:
+    """A link to an MPC node, which notes what that is asked."""
+
+    def __init__(self, party, asked):
+        self.party, self.asked, self.last_hello = party, asked, None
+        self.identity = bytes(32)
+
+    async def hello(self, *, fresh):
+        hello = wire.Hello(self.party, self.identity, bytes(32), bytes(64), bytes(16), 0)
+        self.last_hello = hello
+        return hello
+
+    async def ask(self, scope, body):
+        self.asked.append((self.party, scope.verb))
+
+
+class Owed:
+    """What a starting gateway owes its MPC nodes; it fails for a while."""
+
+    def __init__(self, failure=None):
+        self.failure = failure
+
+    async def exchange_at_start(self): ...
+
+    async def resolve_at_start(self):
+        if self.failure is not None:
+            raise self.failure
+
+
+async def test_who_has_another_identity_is_introduced_again_and_nobodys_sessions_end_twice():
+    asked = []
+    links_of = {party: Known(party, asked) for party in MPC_NODES}
+    introduction = NodeIntroduction(links_of, Owed(), Owed(), service.Clock())
+    await introduction.introduce()
+    assert sorted(asked) == [(p, verb) for p in MPC_NODES for verb in ("meet", "reset")]
+    asked.clear()
+    await introduction.ensure_introduced()
+    assert asked == []
+    links_of[OPERATOR].identity = b"\1" * 32
+    await links_of[OPERATOR].hello(fresh=True)
+    await introduction.ensure_introduced()
+    assert sorted(asked) == [(p, "meet") for p in MPC_NODES]
+
+
+@pytest.mark.parametrize(
+    "failure", [StoreFailed("registry", StoreProblem.FULL), Refused(503, "not now")]
+)
+def test_a_start_waits_for_three_seconds_and_goes_on_in_the_background(failure, caplog):
+    owed = Owed(failure)
+
+    async def start():
+        now = asyncio.get_running_loop().time
+        introduction = NodeIntroduction({}, owed, owed, now)
+        await introduction.introduce_at_start()
+        waited = now()
+        await asyncio.sleep(1.5)
+        owed.failure = None
+        await asyncio.sleep(1.0)
+        await introduction.stop()
+        return waited, introduction.start_is_over
+
+    waited, is_over = run(start())
+    assert (3.0 < waited < 3.1, is_over) == (True, True)
+    gc.collect()
+    (said,) = caplog.messages
+    assert said.endswith("; the gateway retries in the background")
 
 
 # ---------------------------------------------------------------------- lies at the start

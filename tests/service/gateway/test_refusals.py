@@ -11,7 +11,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.service.errors import Refused, key_replaced, node_unreachable
 from mpcsim.service.gateway.links.links import Link, Times
-from mpcsim.service.gateway.registry import KeyChanged
+from mpcsim.service.gateway.registry import KeyChanged, KeyExists
 from mpcsim.service.rpc import wire
 from tests.helpers import gateway as service
 from tests.helpers.key_records import said_to_be_signed
@@ -173,7 +173,10 @@ async def test_a_key_whose_shares_do_not_fit_is_not_touched(gateway, client, sha
     assert len(service.shares_of(gateway)[INSTITUTION]) == 1
 
 
-async def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatch, gateway, client):
+@pytest.mark.parametrize("why", [KeyChanged, KeyExists])
+async def test_a_key_without_a_record_is_neither_opened_nor_recovered(
+    why, monkeypatch, gateway, client
+):
     """It is damaged, and the registry does not take what both nodes have signed."""
     client.give_key("ed25519")
     registry, user_id = gateway.gateway.registry, await client.user_id()
@@ -181,7 +184,7 @@ async def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatc
         cursor.execute("UPDATE keys SET record = NULL")
 
     def refuse(signed):
-        raise KeyChanged("another one")
+        raise why("another one")
 
     monkeypatch.setattr(registry, "put", refuse)
     activation = gateway.gateway.activation

@@ -4,13 +4,14 @@ import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.errors import Refused, idempotency_key_reused
+from mpcsim.service.errors import Refused, idempotency_key_reused, too_many_idempotency_keys
 from mpcsim.service.gateway import registry as registries
 from mpcsim.service.gateway.activation.idempotency import IdempotencyKeys
 from mpcsim.service.rpc.statements import SignedRecord
@@ -296,11 +297,21 @@ def test_what_is_no_registry_is_refused(tmp_path):
 # --- failures ---------------------------------------------------------------------------------
 
 
-async def test_a_name_that_another_call_has_taken_meanwhile_is_refused():
-    with closing(registries.Registry()) as registry:
-        alice = registry.sign_up("alice")
-        registry.put_named_call(named_call(alice), key_id(1))
-        keys = IdempotencyKeys(registry, sessions=None)  # which it does not look at here
-        with pytest.raises(Refused, match=re.escape(str(idempotency_key_reused()))):
-            await keys.remember(named_call(alice, verb="recover"), bytes(32))
-        assert registry.is_named_call_in_force(named_call(alice)) is False
+@pytest.mark.parametrize(
+    ("error", "refusal"),
+    [
+        (registries.NameReused("x"), idempotency_key_reused()),
+        (registries.TooManyNamedCalls(7), too_many_idempotency_keys(7)),
+    ],
+)
+async def test_a_name_that_is_not_free_is_refused_before_and_afterwards(error, refusal):
+    def fail(*arguments):
+        raise error
+
+    call = named_call(SimpleNamespace(user_id="alice"))
+    registry = SimpleNamespace(check_named_call=fail, put_named_call=fail)
+    keys = IdempotencyKeys(registry, sessions=None)  # which it does not look at here
+    with pytest.raises(Refused, match=re.escape(str(refusal))):
+        keys.check(call, "generation")
+    with pytest.raises(Refused, match=re.escape(str(refusal))):
+        await keys.remember(call, bytes(32))

@@ -5,18 +5,20 @@ import asyncio
 import threading
 from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import httpx
 import pytest
+from starlette.requests import ClientDisconnect
 
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
 from mpcsim.service.error_codes import Code
-from mpcsim.service.errors import NodeFailed, node_unreachable
+from mpcsim.service.errors import LinkFailed, NodeFailed, no_such_session, node_unreachable
 from mpcsim.service.gateway.links.mpc_nodes import InProcess, OverHttp
-from mpcsim.service.gateway.sessions import body_validation
+from mpcsim.service.gateway.sessions import body_validation, streaming
 from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
 from mpcsim.service.mpc_node.app import create_app
 from mpcsim.service.operations import GatewayOptions
@@ -29,6 +31,7 @@ from tests.node.harness import running
 pytestmark = pytest.mark.options(forwarding="stream")
 
 SID = bytes(range(32))
+NO_SUCH_SESSION = no_such_session()
 NO_SESSION = (410, "no such session, or it has expired")
 
 
@@ -256,6 +259,56 @@ async def test_a_wrong_envelope_ends_the_session(
     assert not signing.port.acted
     later = await client.post("exchange", signing.body)
     assert (later.status_code, later.json()["error"]) == NO_SESSION
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidEncoding("x"), NO_SUCH_SESSION, ClientDisconnect(), TimeoutError()]
+)
+async def test_whatever_is_wrong_with_a_body_it_is_stored_first(error):
+    async def read_more(patience_s):
+        assert patience_s <= 7.0
+        raise error
+
+    body = SimpleNamespace(received=b"\1" * 40, is_complete=False, read_more=read_more)
+    pieces = streaming._validated_pieces(
+        body, ExchangeValidator(lambda header: None), 7.0, bool, len
+    )
+    with pytest.raises(streaming._StoreFirst):
+        [piece async for piece in pieces]
+
+
+@pytest.mark.parametrize("error", [InvalidEncoding("x"), NO_SUCH_SESSION])
+def test_a_wrong_answer_is_the_nodes_fault(error):
+    def look(piece):
+        raise error
+
+    with pytest.raises(LinkFailed, match="MPC node answers something else"):
+        streaming._validate_answer(OPERATOR, look, b"")
+
+
+async def test_a_body_that_is_wrong_in_the_middle_is_read_to_its_end(client, signing):
+    """A sender that is cut off while it still sends sees a broken connection, not the answer."""
+    data = signing.body.to_bytes()
+    at = data.index(signing.body.session_id, 33)  # of the first envelope
+    wrong, ended = data[:at] + bytes(32) + data[at + 32 :], asyncio.Event()
+
+    async def watched():
+        async for piece in in_two(wrong, 1000):
+            yield piece
+        ended.set()
+
+    assert (await post(client, wrong, watched(), len(wrong))).status_code == 400
+    assert ended.is_set()
+
+
+async def test_a_client_that_leaves_ends_what_was_forwarded_for_it(gateway, client, signing):
+    data = signing.body.to_bytes()
+    asking = asyncio.create_task(post(client, data, in_two(data, 1000, asyncio.Event()), len(data)))
+    await asyncio.wait_for(signing.port.first.wait(), 10)
+    asking.cancel()
+    await asyncio.wait_for(signing.port.left.wait(), 5)
+    await service.until(lambda: not gateway.gateway.sessions._background)
+    assert not signing.port.acted
 
 
 async def broken(gateway, client, data):

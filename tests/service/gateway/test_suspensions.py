@@ -17,6 +17,7 @@ from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.rpc import suspension_notices, wire
 from mpcsim.service.rpc.statements import SignedRecord, SuspensionReceipt, is_signed_by
 from mpcsim.service.rpc.suspension_notices import notice_digest
+from mpcsim.service.storage.database import StoreFailed, StoreProblem
 from mpcsim.service.web.user_limits import TokenBucket
 from tests.helpers import gateway as service
 
@@ -119,6 +120,25 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client, shar
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await refused(client, share)
     await heals(client, share)
+
+
+async def test_an_acknowledgement_that_cannot_be_stored_is_asked_for_again(
+    monkeypatch, gateway, client, share
+):
+    registry, body, failed = gateway.gateway.registry, await client.suspension(share), []
+    acknowledge = registry.acknowledge
+
+    def full(*arguments):
+        if len(failed) < 3:
+            failed.append(arguments)
+            raise StoreFailed("registry.sqlite", StoreProblem.FULL)
+        acknowledge(*arguments)
+
+    monkeypatch.setattr(registry, "acknowledge", full)
+    assert (await client.post("suspend", body)).status_code == 204
+    await service.delivered(gateway)
+    assert len(failed) == 3
+    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
 
 
 @pytest.mark.parametrize("again", [True, False])

@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
+from mpcsim.ids import OPERATOR
+from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.mpc_node import events
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
+from mpcsim.service.storage.database import StoreFailed, StoreProblem
 
 SECONDS = count(1_800_000_000)
 
@@ -188,6 +191,28 @@ def test_an_event_is_there_exactly_if_its_change_is(tmp_path, monkeypatch):
         store.activate("a", b"both votes", events.EMPTY)
         assert [event.event for event in store.events()] == ["begun", "made"]
         assert events.verify_logs(store.events()) == []
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(
+    ("error", "noted"),
+    [(Refused(409, "why"), 1), (NodeFailed(503, "why", OPERATOR), 0), (ZeroDivisionError(), 0)],
+)
+def test_a_refusal_is_logged_if_it_can_be_and_goes_on(error, noted, full):
+    log = []
+
+    def note(*event):
+        log.append(event)
+        if full:
+            raise StoreFailed("db", StoreProblem.FULL)
+
+    with (
+        pytest.raises(type(error)) as raised,
+        events.recording_refusals(note, "user", "ed25519", b"\1\2", "key"),
+    ):
+        raise error
+    assert raised.value is error
+    assert log == noted * [(events.Kind.REFUSED, "user", "ed25519", "key", "0102", "why")]
 
 
 def test_what_is_no_store_is_said_to_be_none(tmp_path):

@@ -15,6 +15,7 @@ from mpcsim.ids import BOOT_BYTES, CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROL
 from mpcsim.service.errors import Refused, Unmerged
 from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.mpc_node import store as stores
+from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.events import EMPTY
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import statements, wire
@@ -362,6 +363,20 @@ async def test_a_first_key_whose_deal_was_withheld_blocks_nobody(monkeypatch, re
     (made,) = other.store.of_key(user_id, "secp256k1")
     other._voting.vote(made.key_id)
     await client.check_works(await client.generate("secp256k1"))
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (stores.HistoryLost("x"), "may have signed the contrary"),
+        (stores.StaleUpdate("x"), "the operator refuses: x"),
+    ],
+)
+def test_what_the_store_refuses_is_refused(error, told):
+    voting = object.__new__(Voting)
+    voting._me = OPERATOR
+    with pytest.raises(Refused, match=told), voting._refusing_stale_updates():
+        raise error
 
 
 MAY_CONTRADICT = [(False, None, False), (False, "b", False), (False, "a", True), (True, None, True)]

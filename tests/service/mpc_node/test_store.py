@@ -8,15 +8,20 @@ import subprocess
 import sys
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import astuple, replace
+from threading import RLock
+from types import SimpleNamespace
 
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
+from mpcsim.ids import OPERATOR
 from mpcsim.service.mpc_node import store as stores
 from mpcsim.service.mpc_node.events import EMPTY, Kind, head_outcome
+from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
+from mpcsim.service.mpc_node.sessions.table import SessionTable
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.storage import database as databases
-from mpcsim.service.storage.database import StoreFailed
+from mpcsim.service.storage.database import StoreFailed, StoreProblem
 
 
 def stored(key_id, predecessor=None, user="u", **members):
@@ -475,6 +480,17 @@ def test_a_start_that_could_not_empty_the_log_leaves_it_to_the_sweep(tmp_path, m
         with closing(started):
             started.drop_orphans()
             assert not found(path, share)
+
+
+def test_a_sweep_goes_on_if_a_suspension_cannot_be_written(store):
+    def full():
+        raise StoreFailed("db", StoreProblem.FULL)
+
+    dropped = []
+    writing = SimpleNamespace(write_pending=full, drop_orphans=dropped.append)
+    context = SimpleNamespace(me=OPERATOR, store=writing, lock=RLock(), share_changes=RLock())
+    SessionExpiry(context, SessionTable(float, context.lock)).sweep()
+    assert dropped == [[]]
 
 
 def test_sorting_leaves_nothing_in_another_folder(tmp_path):

@@ -25,7 +25,7 @@ TAKEN = "2027-01-15T08:00:00+00:00"
 
 
 def now():
-    return 1_800_000_000.0
+    return 1_800_000_000.5
 
 
 def prepared(key_id, user="u", share=b"s"):
@@ -143,11 +143,13 @@ def test_what_a_killed_restore_left_goes_with_the_next_one(made, data):
 
 
 def test_what_a_killed_restore_left_goes_at_the_next_start_which_says_so(data, caplog):
-    left = data / "operator" / ".operator.sqlite.abc.part"
-    left.write_bytes(b"shares")
+    left = [data / "operator" / f".operator.sqlite.{name}.part" for name in "abcd"]
+    for each in left:
+        each.write_bytes(b"shares")
     with claim_folder(data / "operator"):
-        assert not left.exists()
-    assert f"{left}: a restore was killed" in caplog.text
+        assert not any(each.exists() for each in left)
+    said = [f"{each}: a restore was killed" for each in left]
+    assert [text.partition(" and had")[0] for text in caplog.messages] == said
 
 
 def test_a_backup_has_no_share_that_nobody_has_voted_for(made, data, tmp_path):
@@ -169,7 +171,7 @@ def test_what_cannot_be_backed_up(made, tmp_path, monkeypatch):
     def refused(text, role="operator"):
         with pytest.raises(UsageError, match=text):
             back_up(data, role, target, now)
-        assert not list(tmp_path.glob("copy.*"))
+        assert not list(tmp_path.glob(".copy.*"))
 
     target.write_bytes(b"something")
     refused("copy is there already: backups are not overwritten")

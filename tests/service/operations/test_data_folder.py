@@ -52,6 +52,14 @@ def test_the_links_can_be_made_one_after_the_other(tmp_path):
     assert links(tmp_path) == before
 
 
+def test_a_folder_is_made_with_those_above_it_for_its_owner_alone(tmp_path):
+    folder = tmp_path / "new" / "data" / "operator"
+    for _ in range(2):
+        with claim_folder(folder):
+            modes = {stat.S_IMODE(each.stat().st_mode) for each in (folder, folder.parent)}
+    assert modes == {0o700}
+
+
 def test_a_folder_of_another_user_is_named_with_its_owner(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(PermissionError(13, "denied")))
     monkeypatch.setattr(os, "geteuid", lambda: 10_001)

@@ -5,6 +5,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -251,6 +252,16 @@ def test_a_change_of_a_link_that_cannot_be(tmp_path):
         with pytest.raises(UsageError, match="do not fit"):
             rotation.rotate_link(tmp_path, OPERATOR, RNG)
     assert ends(tmp_path, OPERATOR)[1] == whole[1]
+
+
+def test_a_change_without_grace_ends_the_last_one():
+    gateway = LinkSecret.generate(RNG)
+    node = replace(gateway, keys=LinkKeys(gateway.keys.key, bytes(32), 10.0))
+    for now, until in ((5.0, 5.0), (10.0, 20.0)):
+        steps = rotation.link_steps(gateway, node, b"\1" * 32, OPERATOR, now=now, until=until)
+        assert steps[-1][1].keys == LinkKeys(b"\1" * 32, gateway.keys.key, until)
+    with pytest.raises(UsageError, match="is over in 5 seconds: wait for that"):
+        rotation.link_steps(gateway, node, bytes(32), OPERATOR, now=5.0, until=5.001)
 
 
 def test_on_the_command_line(folder, capsys):

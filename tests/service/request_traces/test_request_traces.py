@@ -168,7 +168,8 @@ MADE_UP = {
     "one is off more than the other": two_calls(10.105, 10.127),
     "off by different times": two_calls(10.105, 10.177),
     "one that nobody asked for lies within another": [
-        asks("/mpc/v1/sign"),
+        asks("/v3/wallet/sign", role="node", ms=40.0),
+        asks("/mpc/v1/sign", at_s=10.002),
         line("operator", 10.005, 8.0),
         line("operator", 10.011, 8.0, "/open", status=404),
         line("operator", 10.05, 8.0),
@@ -188,7 +189,7 @@ def told(folder, lines):
     yield from format_trace(found).splitlines()
     trace = to_simulator_trace(found)
     for m in trace.messages:
-        at = f"{m.sent_ms:.2f}..{m.received_ms or math.nan:.2f} ms"
+        at = f"{m.sent_ms:.2f}..{m.received_ms or math.nan:.2f} ms, round {m.round}"
         yield f"message {m.number} {m.kind} {m.sender} > {m.receiver}, {m.size} B, {m.fate}, {at}"
     for w in trace.work:
         at = f"{w.start_ms:.2f}..{w.end_ms:.2f} ms"
@@ -217,6 +218,8 @@ def test_what_is_no_log_line_is_left_out_and_said(tmp_path, capsys):
         json.dumps(line("node", 1.0, ms=float("nan")), separators=(",", ":")),
         json.dumps(line("node", 1.0, calls=[["too", "short"]]), separators=(",", ":")),
         json.dumps(line("node", 1.0, spans=7), separators=(",", ":")),
+        json.dumps(line("node", 1.0, status=math.inf), separators=(",", ":")),
+        '{"request_id":"order-9","a":' + "[" * 100_000,
         "\udc80".encode(errors="surrogateescape").hex(),
     ]
     tail = '{"time":"2026-01-01T00:00:03+00:00","request_id":"order-9","ro'
@@ -226,7 +229,7 @@ def test_what_is_no_log_line_is_left_out_and_said(tmp_path, capsys):
     assert main(["logs", "order-9", "--folder", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert out.count("node: POST /sign: 200") == 1
-    assert err == f"{tmp_path}/node.jsonl: left out what is no log line (7)\n"
+    assert err == f"{tmp_path}/node.jsonl: left out what is no log line (9)\n"
 
 
 def test_what_lines_say_moves_no_cursor(tmp_path, capsys):

@@ -10,10 +10,12 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from mpcsim.service.errors import Refused
 from mpcsim.service.process.request_id import HEADER, IN_SCOPE
+from mpcsim.service.web.http import StreamedResponse
 from mpcsim.service.web.logs import TextLines
 from mpcsim.service.web.request_ids import RequestIds, current_request_id
 from mpcsim.service.web.request_records import (
@@ -90,11 +92,13 @@ async def test_what_it_turns_out_to_be_about():
     assert line["ms"] == 6.0
 
 
+DEEP = "[" * (MAX_ERROR_BODY - 1)
 ERRORS = [
     ({"error": "no such key"}, "no such key"),
     ({"code": 757, "message": "JWT_EXPIRED"}, "JWT_EXPIRED"),
     (["error"], None),
     ({"error": {"is": "secret"}}, None),
+    (DEEP, None),
     ({"error": "x" * (MAX_ERROR_BODY - 12)}, "x" * (MAX_ERROR_BODY - 12)),
     ({"error": "x" * (MAX_ERROR_BODY - 11)}, None),  # more than is kept
 ]
@@ -103,7 +107,8 @@ ERRORS = [
 @pytest.mark.parametrize(("said", "told"), ERRORS)
 async def test_an_error_as_it_was_told(said, told):
     async def handle(request):
-        return JSONResponse(said, 409, {"X-Error-Code": "busy"})
+        text = said if said == DEEP else json.dumps(said, separators=(",", ":"))
+        return Response(text, 409, {"X-Error-Code": "busy"}, "application/json")
 
     line = await handled(handle)
     assert (line["status"], line["code"], line.get("error")) == (409, "busy", told)
@@ -129,6 +134,21 @@ async def test_an_answer_that_breaks_off():
     line = await handled(handle)
     assert (line["status"], line["broken_off"]) == (200, True)
     assert "secret" not in str(line)
+
+
+async def test_a_reply_that_is_refused_in_the_middle_is_never_complete():
+    sent = []
+
+    async def pieces():
+        yield b"one"
+        raise Refused(409, "no more")
+
+    async def send(message):
+        sent.append((message["type"].split(".")[-1], message.get("more_body")))
+
+    reply = StreamedResponse(pieces(), {}, "text/plain")
+    await reply({"method": "GET", "path": "/"}, None, send)
+    assert sent == [("start", None), ("body", True)]
 
 
 def test_nobody_pushes_anybodys_lines_out():

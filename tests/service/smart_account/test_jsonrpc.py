@@ -49,9 +49,12 @@ REVERTS = [
 
 @pytest.mark.parametrize(("error", "data"), REVERTS)
 def test_reverts_in_the_dialects_of_nodes(error, data):
-    with pytest.raises(Reverted) as reverted:
-        chain_that_answers({"error": error}).call(SOMEBODY, b"")
+    chain = chain_that_answers({"error": error})
+    with pytest.raises(Reverted, match=f"^0x{data.hex()}$") as reverted:
+        chain.call(SOMEBODY, b"")
     assert reverted.value.data == data
+    chain.close()
+    assert chain._client.is_closed
 
 
 FAILING = [
@@ -88,6 +91,13 @@ def test_logs_are_looked_for_so_many_blocks_back(newest, first):
     chain.request = request
     assert chain.logs(SOMEBODY, ()) == []
     assert asked[-1][0]["fromBlock"] == hex(first)
+
+
+def test_a_number_has_64_bits_at_most():
+    most = (1 << 64) - 1
+    assert chain_that_answers({"result": hex(most)}).transaction_count(SOMEBODY) == most
+    with pytest.raises(ChainUnavailable, match="with something else"):
+        chain_that_answers({"result": hex(most + 1)}).transaction_count(SOMEBODY)
 
 
 NONSENSE = [

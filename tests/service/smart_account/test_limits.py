@@ -77,8 +77,12 @@ def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change,
 
     assert operation()["status"] == "included"
     monkeypatch.setattr(service._risk, "wei", 6 * 10**14)
-    for _ in range(3):  # each may cost most of it, and is paid back when the next one is sent
+    lost = []
+    for _ in range(3):  # each may cost most of it, and is paid back once, when the next one is sent
         assert operation()["status"] == "included"
+        (latest,) = (known for known in service._known.of("") if known.at_risk)
+        lost.append(service._risk._spent[""] - latest.at_risk)
+    assert 2 * lost[0] < lost[2] < 3.3 * lost[0]  # what each has cost, once
     receipt = service.chain.receipt
     monkeypatch.setattr(service.chain, "receipt", lambda h: replace(receipt(h), **change))
     with pytest.raises(Exception, match=r"bundler: it would cost up to \d+ wei, and -?\d+ of 6"):

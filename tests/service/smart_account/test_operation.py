@@ -34,6 +34,19 @@ operations = st.builds(
 )
 
 
+def test_long_values_are_shown_by_their_beginning():
+    assert fields.abbreviate(bytes(128)) == "0x" + "00" * 128
+    beginning, _, rest = fields.abbreviate(bytes(129)).partition("...")
+    assert (beginning, rest[:12]) == ("0x" + "00" * 16, " (129 bytes,")
+
+
+@pytest.mark.parametrize("size", [1, 67, 68, 100])
+def test_an_altered_call_has_as_many_bytes_and_another_amount(size):
+    operation = userop.UserOperation(KEY.address, 0, b"", bytes(size), *[1] * 5, b"", b"")
+    altered = anatomy.alter_field(operation, "call_data").call_data
+    assert [i for i, byte in enumerate(altered) if byte] == [67 if size > 67 else size - 1]
+
+
 @pytest.mark.parametrize("chain", ["embedded", "over_rpc"])
 @settings(max_examples=60)
 @given(operation=operations)

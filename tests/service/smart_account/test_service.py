@@ -263,10 +263,14 @@ def sponsored_by(service, owner):
 
 
 def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monkeypatch):
+    """It has cost nothing of what the user may spend in a day."""
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
+    budgets = embedded.service._risk, embedded.service._gas_budget
+    before = [dict(budget._spent) for budget in budgets]
     with pytest.raises(errors.BadRequest, match=r"^max_fee_per_gas: below 1250000000001, what the"):
         ask(embedded, Endpoint.SEND, **flow._body())
+    assert [{u: wei for u, wei in b._spent.items() if wei} for b in budgets] == before
 
 
 def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner, monkeypatch):
@@ -283,7 +287,8 @@ def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner,
 
 
 def test_a_reason_that_is_no_text_is_shown_in_hex():
-    for data in (encode(("bytes",), (b"\xff\xfe",)), bytes(31) + b"\x20" + b"\xff" * 32):
+    odd = (encode(("bytes",), (b"\xff\xfe",)), bytes(31) + b"\x20" + b"\xff" * 32, b"")
+    for data in odd:
         said = bytes.fromhex("08c379a0") + data
         assert contracts.account().abi.reason(said) == f"reverted with 0x{said.hex()}"
 

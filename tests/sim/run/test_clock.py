@@ -248,6 +248,19 @@ def test_jobs_each_have_a_core() -> None:
     assert 0.02 <= short < 0.2 <= long
 
 
+def test_a_job_that_fails_takes_its_time_too() -> None:
+    def fail() -> None:
+        spin(0.01)
+        raise ZeroDivisionError
+
+    async def story() -> float:
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(fail)
+        return now()
+
+    assert run(story(), cpu_factor=1) >= 0.01
+
+
 def test_a_job_sees_its_own_time() -> None:
     async def story() -> list[float]:
         loop = asyncio.get_running_loop()

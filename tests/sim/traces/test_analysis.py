@@ -1,6 +1,7 @@
 """Summary, waits, critical path and data frame: closed forms, and sums that must add up."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.sim import Network, Simulation, Trace, Verdict
 from mpcsim.sim.run.faults import Crash, delay, duplicate
-from mpcsim.sim.traces.causes import sequential_delays
+from mpcsim.sim.traces.causes import cause_of, sequential_delays
 from mpcsim.sim.traces.critical_path import critical_path
 from mpcsim.sim.traces.frame import FRAME_COLUMNS, to_frame
 from mpcsim.sim.traces.message_segments import PARTS, message_segments
@@ -221,6 +222,22 @@ def test_a_wait_belongs_to_whoever_came_last() -> None:
         pytest.approx((28.0, 162.5)),
     ]
     assert {w.sender for w in waits} == {3}
+
+
+@pytest.mark.parametrize(("start_ms", "cause"), [(9.0, 2), (9.5, None), (3.0, None)])
+def test_what_waits_for_its_party_waited_for_the_work_before(
+    start_ms: float, cause: int | None
+) -> None:
+    found = trace("key generation")
+    message = replace(found.messages[0], received_ms=3.0)
+    began = [(1, 0.0, 5.0), (2, 0.0, 9.0), (1, 5.0, 9.0), (2, 9.0, 9.0), (1, start_ms, 12.0)]
+    work = [
+        replace(found.work[0], number=n, party=party, start_ms=start, end_ms=end)
+        for n, (party, start, end) in enumerate(began)
+    ]
+    work[-1] = replace(work[-1], cause=("message", 0))
+    held_up = cause_of(replace(found, work=work, messages=[message]), work[-1])
+    assert held_up == (message if cause is None else work[cause])
 
 
 def test_a_deadline_is_idle_time_or_cut_short() -> None:

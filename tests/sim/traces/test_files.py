@@ -61,10 +61,10 @@ class WeatherReason(AbortReason):
 
 OWN = Aborted(WeatherReason.RAIN, OnReceipt(1, "Offer"), reported_by=2, prepared=True)
 BLAMED = Aborted(
-    Reason.OT_EXTENSION_CHECK, InRound(2, "reply"), frozenset({1}), frozenset({2}), frozenset({3}),
-    "a detail", (Evidence(1, "Offer", b"SECRET"),), unsealed=True,
+    Reason.OT_EXTENSION_CHECK, InRound(2, "reply"), frozenset({1, 4}), frozenset({2, 5}),
+    frozenset({3}), "a detail", (Evidence(1, "Offer", b"SECRET"),), unsealed=True,
 )  # fmt: skip
-GAVE_UP = Waiting(3, "finish", {"Offer": frozenset({1})}, frozenset({2}), {1: "no"})  # type: ignore[dict-item]
+GAVE_UP = Waiting(3, "finish", {"Offer": frozenset({1, 4})}, frozenset({2, 3}), {1: "no"})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize("outcome", [OWN, BLAMED, GAVE_UP])
@@ -75,6 +75,11 @@ def test_how_a_party_failed_reads_back(outcome: Aborted | Waiting) -> None:
     assert from_jsonl(to_jsonl(made)).outcomes == {1: _without_evidence(outcome)}
     assert from_jsonl(to_jsonl(made, contents=True)).outcomes == {1: outcome}
     assert b"SECRET".hex() not in to_jsonl(made)
+
+
+def test_the_parties_of_a_failure_are_in_order() -> None:
+    assert (ABORT["culprits"], ABORT["suspects"]) == ([1, 4], [2, 5])
+    assert (WAIT["missing"], WAIT["unopened"]) == ({"Offer": [1, 4]}, [2, 3])
 
 
 # ---------------------------------------------------------------------- views and differences
