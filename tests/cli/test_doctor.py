@@ -146,12 +146,6 @@ def test_another_that_answers_is_told_from_one_that_does_not(told, served, monke
     assert (status, lines[-2].startswith(says)) == (1, True), lines
 
 
-def test_bad_options(told, monkeypatch, capsys):
-    assert told("--name", "a=b") == (2, "mpcsim doctor: error: --name goes with --repair\n")
+def test_an_address_of_another_scheme(told, monkeypatch):
     monkeypatch.setenv("OPERATOR_URL", "ftp://x")
     assert told()[0] == 2
-    monkeypatch.delenv("OPERATOR_URL")
-    monkeypatch.setenv("OPERATOR_PORT", "x")
-    assert told() == (2, "mpcsim doctor: error: OPERATOR_PORT is 'x', not a port number\n")
-    status, said = told("--repair", "--name", "bob")
-    assert (status, "'bob' is not USER_ID=NAME" in said) == (2, True)

@@ -143,16 +143,6 @@ def test_a_message_of_kind_zero():
     assert ears.why == [Ignored.UNKNOWN_KIND]
 
 
-def test_a_stranger_cannot_end_a_session():
-    party = dkg.party(dkg.setup("ed25519", 2, (1, 2, 3)), 1, session_id=NAME)
-    party.start()
-    notice = AbortNotice("ECHO_MISMATCH").encode(party.wire)
-    for sender in (9, 2):
-        envelope = Envelope(dkg.DKG.number, ABORT_KIND, False, sender, 1, NAME, notice)
-        party.receive(sender, envelope.encode())
-        assert (party.outcome is None) == (sender == 9)
-
-
 def message_from(party: Party, kind: type[Message], to: int, payload: bytes) -> bytes:
     """A message of that kind, sealed by its sender, whether it may send such a one or not."""
     number = next(
@@ -202,37 +192,35 @@ def test_what_cannot_be_judged_yet_is_kept_once_and_up_to_a_limit(started):
     assert party.snapshot() == kept
 
 
-def test_a_dealer_without_a_proof_of_knowledge():
-    s = session("reshare-ed25519")
-    cheater = Adversary(
-        s.party(2), alter_kind("Reveal", lambda reveal: replace(reveal, proof=None))
-    )
+@pytest.mark.parametrize(
+    ("name", "kind", "withheld", "reason"),
+    [
+        ("reshare-ed25519", "Reveal", {"proof": None}, Reason.THRESHOLD_MISMATCH),
+        ("dkg-secp256k1", "Deal", {"reply": None}, Reason.MALFORMED_MESSAGE),
+    ],
+    ids=["proof of knowledge", "reply of the multiplication set-up"],
+)
+def test_a_part_withheld(name, kind, withheld, reason):
+    s = session(name)
+    cheater = Adversary(s.party(2), alter_kind(kind, lambda message: replace(message, **withheld)))
     accused = run_with(s, cheater).parties[1].outcome
-    assert accused.reason is Reason.THRESHOLD_MISMATCH
-    assert accused.culprits == {2}
+    assert (accused.reason, accused.culprits) == (reason, {2})
 
 
-def test_a_reply_withheld_from_the_multiplication_setup():
-    s = session("dkg-secp256k1")
-    cheater = Adversary(s.party(2), alter_kind("Deal", lambda deal: replace(deal, reply=None)))
-    accused = run_with(s, cheater).parties[1].outcome
-    assert accused.reason is Reason.MALFORMED_MESSAGE
-    assert accused.culprits == {2}
-
-
-def test_nothing_is_heard_after_the_end():
+def test_a_stranger_cannot_end_a_session_and_nothing_is_heard_after_the_end():
     """Or two parties that gave up would tell each other so for ever."""
     agreed = dkg.setup("ed25519", 2, (1, 2, 3))
     ears = Ears()
     party = dkg.party(agreed, 1, session_id=NAME, listener=ears)
     party.start()
     notice = AbortNotice("ECHO_MISMATCH").encode(party.wire)
-    for sender in (2, 3):
+    for sender in (9, 2, 3):
         envelope = Envelope(dkg.DKG.number, ABORT_KIND, False, sender, 1, NAME, notice)
         outputs = party.receive(sender, envelope.encode())
         assert bool(outputs) == (sender == 2)
-        assert party.outcome.reported_by == 2
-    assert ears.why == [Ignored.OVER]
+        assert (party.outcome is None) == (sender == 9)
+    assert party.outcome.reported_by == 2
+    assert ears.why[-1] is Ignored.OVER
 
 
 # ------------------------------------------------------------------ nonces

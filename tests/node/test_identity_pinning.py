@@ -42,18 +42,13 @@ def impostor(party):
     return showing(party, identity=own.public, seal_key=seal_key, signature=signature)
 
 
-async def test_those_that_are_named_are_worked_with_and_nothing_is_said(caplog):
+async def test_the_first_ones_are_taken_and_it_is_said_once_what_to_set(caplog):
+    """Of those that are named, nothing is said."""
     caplog.set_level(logging.INFO, "node")
+
     async with House() as house:
         named = House(house.gateway, identities=identities(house))
-        await named.sign(await named.generate("ed25519"))
-    assert not [record for record in caplog.records if record.name == "node"]
-
-
-async def test_the_first_ones_are_taken_and_it_is_said_once_what_to_set(caplog):
-    caplog.set_level(logging.INFO, "node")
-
-    async with House() as house:
+        await named.sign(await named.generate("secp256k1"))
         record = await house.generate("ed25519")
         await house.recover("ed25519")
         (line,) = [r.getMessage() for r in caplog.records if r.name == "node"]

@@ -531,22 +531,22 @@ def test_other_aborts_keep_the_share(reason):
     assert share.after_abort(Aborted(reason, InRound(3, "respond"), frozenset({2}))) == share
 
 
-def test_everyone_hears_of_an_abort():
-    """Party 1 aborts in round 3 of a key generation, before it has keys; party 3 has some."""
-    s = session("dkg-ed25519")
-    run = run_with(s, altered("Reveal", ".blinding first bit flipped", to={1})(s))
-    outcomes = judge(s, run, {CHEATER})
-    assert outcomes[1].reason is Reason.COMMITMENT_OPENING
-    assert isinstance(outcomes[3], Aborted), outcomes[3]
+@pytest.mark.parametrize(
+    ("kind", "change", "reason", "other"),
+    [
+        ("Reveal", ".blinding first bit flipped", Reason.COMMITMENT_OPENING, Aborted),
+        ("Deal", ".share + 1", Reason.SHARE_INCONSISTENT, Done),
+    ],
+)
+def test_what_one_holder_refuses_the_others_hear_of_before_the_last_round(
+    kind, change, reason, other
+):
+    """Party 1 aborts in round 3 of a key generation, before it has keys; party 3 has some.
 
-
-def test_a_key_that_one_holder_refused():
-    """Key generation has no confirmation round: a bad share for one leaves the others done.
-
-    Callers must not use a key before all holders have it; this pins down that nothing says so.
+    There is no confirmation round: a bad share for one leaves the others done. Callers must not use
+    a key before all holders have it; this pins down that nothing says so.
     """
     s = session("dkg-ed25519")
-    run = run_with(s, altered("Deal", ".share + 1", to={1})(s))
-    outcomes = judge(s, run, {CHEATER})
-    assert outcomes[1].reason is Reason.SHARE_INCONSISTENT
-    assert isinstance(outcomes[3], Done)
+    outcomes = judge(s, run_with(s, altered(kind, change, to={1})(s)), {CHEATER})
+    assert outcomes[1].reason is reason
+    assert isinstance(outcomes[3], other), outcomes[3]

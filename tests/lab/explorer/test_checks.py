@@ -95,6 +95,7 @@ def test_resharing_notices_another_key_record(wallet):
 
 
 def test_equivocation_is_seen_by_those_who_compare(wallet):
+    """What is still under way then, nobody heeds."""
     explorer = Explorer.live(wallet, "sign", signers=(1, 2, 3))
     view = explorer.edit(2, 3, "Commit", "nonce", FLIP).view
     assert {a.reason for a in view.aborts} == {"ECHO_MISMATCH"}
@@ -104,6 +105,12 @@ def test_equivocation_is_seen_by_those_who_compare(wallet):
         assert abort.culprits == ()
         assert 2 in abort.suspects
         assert view.messages[abort.message].kind == "Offer"
+    late = [m for m in view.messages if m.ignored == "the run is over"]
+    assert late
+    for message in late:
+        if message.checks[0].outcome != "open":
+            assert message.checks[0].outcome == "ignored"
+            assert {c.outcome for c in message.checks[1:]} == {"open"}
 
 
 def test_the_same_toward_everyone_is_no_equivocation(ed_wallet):
@@ -112,17 +119,6 @@ def test_the_same_toward_everyone_is_no_equivocation(ed_wallet):
     assert [m.receiver for m in view.messages if m.altered] == [1, 3]
     honest = [a for a in view.aborts if a.party != 2]
     assert [(a.reason, a.culprits) for a in honest] == [("SIGNATURE_SHARE_INVALID", (2,))] * 2
-
-
-def test_messages_that_nobody_heeds(wallet):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 2, 3))
-    view = explorer.edit(2, 3, "Commit", "nonce", FLIP).view
-    late = [m for m in view.messages if m.ignored == "the run is over"]
-    assert late
-    for message in late:
-        if message.checks[0].outcome != "open":
-            assert message.checks[0].outcome == "ignored"
-            assert {c.outcome for c in message.checks[1:]} == {"open"}
 
 
 def test_an_honest_run_passes_every_check(session):

@@ -7,8 +7,7 @@ import pytest
 from mpcsim.errors import Aborted, Consequence, InRound, Reason
 from mpcsim.protocols import LocalRun, keys, presigned, run
 from mpcsim.protocols.engine import Done, Party
-from mpcsim.protocols.sample_keys import as_unused, presignatures
-from tests.helpers.adversary import Adversary, alter_kind
+from mpcsim.protocols.sample_keys import as_unused
 from tests.helpers.sessions import judge, presigning_parties, run_with, session
 from tests.protocols.test_misbehaviour import altered, altering
 
@@ -117,26 +116,6 @@ def sign_with(parts, shares=None):
         )
         for i, part in parts.items()
     )
-
-
-def test_a_zero_denominator():
-    """Given the others' values, the cheater answers with what makes the sum zero."""
-    parts = {i: p[0] for i, p in presignatures(2, 3, (1, 2)).items()}
-    shares = keys("secp256k1")
-
-    def signer(i):
-        agreed = presigned.setup(shares[i], as_unused(parts[i]), 1, DIGEST, RHO)
-        return presigned.party(agreed, session_id=bytes(32))
-
-    # u'_1 = u_1 + delta phi_1, where delta is known to party 2 alone; so it takes all it needs
-    # from what it would have answered: u'_1 + u'_2 = r' phi.
-    setup = signer(2).setup
-    delta = presigned.steps.shift(setup.request(), {2: parts[2].rho_i})
-    u_1 = parts[1].u_i + delta * parts[1].phi_i
-    cheat = Adversary(signer(2), alter_kind("Answer", lambda m: replace(m, u_i=-u_1)))
-    found = run([signer(1), cheat])[1]
-    assert (found.reason, found.culprits) == (Reason.ZERO_DENOMINATOR, {CHEATER})
-    assert found.where == LAST
 
 
 # ---------------------------------------------------------------------- OT state

@@ -196,35 +196,28 @@ async def test_sessions_are_bounded(monkeypatch, gateway, client):
     assert response.json() == {"error": "too many sessions are open"}
 
 
-async def test_nothing_is_revealed_in_a_session_that_is_off(gateway, client):
+@pytest.mark.parametrize(
+    ("step", "is_reached"),
+    [
+        ("_record_epoch", lambda session: dkg.epoch(session.party) is not None),
+        ("_store_output", lambda session, output: isinstance(output, Done)),
+    ],
+)
+async def test_a_session_that_is_off_reveals_nothing_and_leaves_no_share(
+    gateway, client, monkeypatch, step, is_reached
+):
     """It was called off while a thread computed: its epoch must not be one that is begun."""
     node = gateway.links[OPERATOR].node
-    original = node._runner._record_epoch
+    original = getattr(node._runner, step)
 
-    def enter(session):
-        if dkg.epoch(session.party) is not None:
+    def called_off_before(session, *output):
+        if is_reached(session, *output):
             node._sessions.forget(session)
-        original(session)
+        original(session, *output)
 
-    node._runner._record_epoch = enter
-    assert (await service.refusal(client.begin_generate("ed25519")))[0] == 410
-    node._runner._record_epoch = original
-    await client.check_consistent("ed25519")
-
-
-async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
-    """It was called off while a thread computed the share."""
-    node = gateway.links[OPERATOR].node
-    original = node._runner._store_output
-
-    def note(session, output):
-        if isinstance(output, Done):
-            node._sessions.forget(session)
-        original(session, output)
-
-    node._runner._store_output = note
-    assert (await service.refusal(client.begin_generate("ed25519")))[0] == 410
-    node._runner._store_output = original
+    with monkeypatch.context() as patch:
+        patch.setattr(node._runner, step, called_off_before)
+        assert (await service.refusal(client.begin_generate("ed25519")))[0] == 410
     assert node.store.share_inventory("", 10) == []
     await client.check_consistent("ed25519")
 

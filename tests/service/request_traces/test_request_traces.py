@@ -55,15 +55,6 @@ def story(logs, name):
     return assemble_trace(find_request([logs], name).lines)
 
 
-def test_who_asked_whom(logs):
-    (node,) = story(logs, "order-7").roots
-    assert (node.request.role, node.request.path) == ("node", "/v3/wallet/sign")
-    (gateway,) = node.children
-    assert (gateway.request.role, gateway.request.path) == ("gateway", "/mpc/v1/sign")
-    below = {(step.request.role, step.request.path) for step in gateway.children}
-    assert below == {("operator", "/sign"), ("institution", "/open")}
-
-
 def test_a_failure_in_plain_words(logs):
     text = format_trace(story(logs, "order-8"))
     why = "the institution's MPC node cannot be reached"
@@ -278,23 +269,6 @@ def test_log_files_are_those_of_the_variable_or_else_of_the_data_folder(
     written(folder, "node", line("node", 1.0))
     assert main(["logs", "order-9", "--data", str(tmp_path)]) == 0
     assert "node: POST /sign: 200" in capsys.readouterr().out
-
-
-NONSENSE = [
-    ([], "there are no log files (*.jsonl)"),
-    (["--perfetto", "x"], "--perfetto: of which call?"),
-    (["order-1", "--follow"], "--errors and --follow are for lists"),
-    (["--folder", "nowhere"], "nowhere: No such file or directory"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "said"), NONSENSE)
-def test_commands_that_make_no_sense(tmp_path, arguments, said, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    folder = [] if "--folder" in arguments else ["--folder", "empty"]
-    assert main(["logs", *arguments, *folder]) == 2
-    assert said in capsys.readouterr().err
 
 
 def test_the_beginning_of_an_id_will_do_and_a_whole_one_comes_first(tmp_path):

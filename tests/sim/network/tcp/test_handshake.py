@@ -39,13 +39,16 @@ def test_tcp_alone() -> None:
     assert line(1000.0, FULL).handshake_ms == 0
 
 
-def test_tls_1_3() -> None:
+@pytest.mark.parametrize(("round_trips", "resumption"), [(1, False), (1, True), (2, True)])
+def test_tls_1_3_and_what_is_resumed(round_trips: int, resumption: bool) -> None:
     """Each side acknowledges the first flight of the other at once, before its answer; the last
-    flight and the message go together: 1448 and the flight's bytes, in two segments."""
-    settings = cold(1)
-    hello, certificates, finished = settings.tls_flights
+    flight and the message go together: 1448 and the flight's bytes, in two segments. Resumed, it is
+    one round trip with either version, and fewer bytes in it."""
+    settings = cold(round_trips, resumption=resumption)
+    hello, answer, finished = settings.tls_flights
+    assert (answer < 1448 / 2) == resumption
     transfer = Line(settings, mbit_per_s=5.0)(0.0, FULL)
-    ready = [60, 60, 52 + segments(hello), 52 + segments(certificates)]
+    ready = [60, 60, 52 + segments(hello), 52 + segments(answer)]
     assert transfer.handshake_ms == pytest.approx(4 * 40 + sum(ready) * BYTE_MS)
     rest = 52 + segments(finished + FULL)
     assert took(transfer) == pytest.approx(5 * 40 + (sum(ready) + rest) * BYTE_MS)
@@ -64,19 +67,6 @@ def test_tls_1_2() -> None:
     ]  # fmt: skip
     assert transfer.handshake_ms == pytest.approx(6 * 40 + sum(ready) * BYTE_MS)
     assert took(transfer) == pytest.approx(7 * 40 + (sum(ready) + 1500) * BYTE_MS)
-
-
-@pytest.mark.parametrize("round_trips", [1, 2])
-def test_resumption(round_trips: int) -> None:
-    """One round trip with either version, and fewer bytes in it."""
-    settings = cold(round_trips, resumption=True)
-    hello, answer, finished = settings.tls_flights
-    assert answer < 1448 / 2
-    transfer = Line(settings, mbit_per_s=5.0)(0.0, FULL)
-    ready = [60, 60, 52 + segments(hello), 52 + segments(answer)]
-    rest = 52 + segments(finished + FULL)
-    assert transfer.handshake_ms == pytest.approx(4 * 40 + sum(ready) * BYTE_MS)
-    assert took(transfer) == pytest.approx(5 * 40 + (sum(ready) + rest) * BYTE_MS)
 
 
 def test_early_data() -> None:
