@@ -81,8 +81,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         yield str(api.client.base_url), data
 
 
-def test_token_prints_the_token_alone(served, capsys):
+def test_token_prints_the_token_alone(served, capsys, monkeypatch):
     address, data = served
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     tokens = []
     for _ in range(2):  # the second time the user is there already
         assert main(["token", "carol", "--gateway", address, "--data", str(data)]) == 0

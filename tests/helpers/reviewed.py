@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,13 @@ def check_reviewed(output: str | Iterable[str], copy: Path) -> None:
         pair = known.splitlines(), text.splitlines()
         changes = difflib.unified_diff(*pair, str(copy), str(new), lineterm="", n=1)
         pytest.fail("\n".join(changes) or "the ends of the last lines differ")
+
+
+def check_answers(answer: Callable[[str], object], copy: Path) -> None:
+    """Ask the questions of a reviewed copy, ``question -> answer`` in each line, and compare."""
+    questions = [line.partition(" -> ")[0] for line in copy.read_text("utf-8").splitlines()]
+    assert len(questions) > 3
+    check_reviewed((f"{question} -> {answer(question)}" for question in questions), copy)
 
 
 def rounded(text: str) -> str:

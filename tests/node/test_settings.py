@@ -9,6 +9,7 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.process.http_limits import ConnectionLimits
 from mpcsim.service.process.settings import _declared_settings
 from node.process.settings import Settings, SettingsError
+from tests.helpers.reviewed import check_answers
 
 
 def test_what_is_written_otherwise_than_it_is_kept():
@@ -34,28 +35,14 @@ def test_empty_is_unset():
     assert Settings.from_environment(dict.fromkeys(names, "")) == Settings()
 
 
-AT = "gateway.example"
-IMPOSSIBLE = {
-    "WAAS_API_URL": [
-        *(AT, f"ftp://{AT}", "http://", f"http://key:secret@{AT}", f"http://{AT}?x=y"),
-        f"http://{AT}:99999",
-    ],
-    "GATEWAY_TIMEOUT_S": ["nan"],
-    "OT_EXTENSION_K": ["0", "3", "k"],
-    "LOG_LEVEL": ["loud"],
-    "LOG_FORMAT": ["xml"],
-    "MPC_NODE_KEYS": [f"operator={64 * '1'}"],
-}
+def test_impossible_values_are_refused_as_written_down():
+    def said(question):
+        name, _, value = question.partition("=")
+        with pytest.raises(SettingsError) as refused:
+            Settings.from_environment({name: value})
+        return refused.value
 
-
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in IMPOSSIBLE.items() for value in values]
-)
-def test_impossible_values(name, value):
-    with pytest.raises(SettingsError, match=f"^{name} must be ") as caught:
-        Settings.from_environment({name: value})
-    assert "secret" not in str(caught.value)
-    assert "\n" not in str(caught.value)
+    check_answers(said, Path(__file__).with_name("impossible_settings.txt"))
 
 
 def test_the_variables_are_as_written_down():

@@ -63,10 +63,11 @@ def test_every_operation_is_described(documented):
     assert "mpcsim token" in document["info"]["description"]
     tags = {tag["name"] for tag in document["tags"]}
     check_described(document)
-    for (method, path), operation in documented.operations().items():
+    for (_, path), operation in documented.operations().items():
         assert set(operation["tags"]) < tags
-        assert ("internal" in operation["tags"]) == path.startswith("/mpc/")
-        assert ("requestBody" in operation) == (method == "POST")
+        assert all(
+            not each["description"].endswith(". ") for each in operation["responses"].values()
+        )
         in_path = {p["name"] for p in operation.get("parameters", ()) if p["in"] == "path"}
         assert in_path == set(re.findall(r"\{(\w+)\}", path))
     assert ABOUT.keys() == FIELDS.keys()
@@ -75,14 +76,6 @@ def test_every_operation_is_described(documented):
 def test_the_surface_is_as_it_was_reviewed(documented):
     """Whoever changes what is required, limited or answered changes the reviewed list with it."""
     check_surface(documented.document, REVIEWED)
-
-
-def test_errors_have_their_codes(documented):
-    headers = documented.document["components"]["headers"]
-    for operation in documented.operations().values():
-        for status, response in operation["responses"].items():
-            assert (set(response.get("headers", ())) == set(headers)) == (status[0] != "2")
-            assert not response["description"].endswith(". "), "an error says why"
 
 
 def test_the_document_is_one(documented):
@@ -126,7 +119,9 @@ async def test_answers_are_as_it_says(gateway, documented):
     ):
         documented.check(await http.post(LOGIN, data=form, headers=headers))
     documented.check(await http.get("/.well-known/jwks.json"))
-    documented.check(await http.get("/mpc/v1/nodes"))
+    found = await http.get("/mpc/v1/nodes")
+    documented.check(found)
+    assert [node["answers"] for node in found.json().values()] == [True, True]
     share = client.give_key("ed25519")
     key_id, public_key = share.record.epoch.hex(), "0x" + share.public_key.encode().hex()
     for question in (

@@ -4,17 +4,15 @@ import asyncio
 import gc
 import logging
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from unittest.mock import AsyncMock
 
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.errors import LinkFailed, Refused
-from mpcsim.service.gateway import introduction as introduction_module
 from mpcsim.service.gateway.activation import activation
 from mpcsim.service.gateway.introduction import NodeIntroduction
-from mpcsim.service.gateway.links import links
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.activation_messages import (
@@ -30,7 +28,6 @@ from mpcsim.service.rpc.statements import HeldShare, SealKeyStatement
 from mpcsim.service.storage.database import StoreFailed, StoreProblem
 from mpcsim.sim.run.realtime.clock import run
 from tests.helpers import gateway as service
-from tests.helpers.processes import PATIENCE_S
 from tests.helpers.voting import vote_of
 
 
@@ -109,31 +106,6 @@ async def test_a_stranger_while_sessions_are_open_ends_none_of_them(party, gatew
     await bob.check_works(await bob.generate("ed25519"))
 
 
-@pytest.mark.parametrize("verb", ["reset", "holdings", "standing"])
-async def test_an_mpc_node_that_fails_at_the_start_stops_nobody(verb, monkeypatch, gateway, client):
-    monkeypatch.setattr(introduction_module, "START_WAIT_S", -1.0)
-    clock = service.Clock()
-
-    share, node = client.give_key("ed25519"), gateway.links[OPERATOR].node
-    node.store._database._writer.execute("UPDATE shares SET state = 'voted'")
-    honest = node.handle
-
-    def handle(asked, *rest):
-        if asked == verb:
-            raise Refused(409, "not now")
-        return honest(asked, *rest)
-
-    node.handle = handle
-    introduction = anew(gateway, clock)
-    await introduction.introduce_at_start()
-    node.handle = honest
-    node.store._database._writer.execute("UPDATE shares SET state = 'active'")
-    clock.now += 1
-    await client.check_works(share)
-    assert introduction.start_is_over
-    await introduction.stop()
-
-
 async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client, ec_share):
     before = service.shares_of(gateway)
     await client.post("sign", client.begin_sign(ec_share)[1])
@@ -179,33 +151,6 @@ async def test_it_waits_for_both_and_takes_place_once(caplog, gateway, client, e
     assert gateway.links[OPERATOR].node.sessions
 
 
-async def test_an_mpc_node_that_hangs_is_asked_once_for_all_who_ask(monkeypatch, gateway, client):
-    """Strangers may ask, too: a request each must not hold a connection for as long as it hangs."""
-    known = (await client.request("GET", "/mpc/v1/nodes")).json()
-    link, asked, answer = gateway.links[OPERATOR], [], asyncio.Event()
-    hello = link.port.hello
-
-    async def hanging():
-        asked.append(link)
-        await answer.wait()
-        return replace(await hello(), boot=bytes(BOOT_BYTES))
-
-    monkeypatch.setattr(link.port, "hello", hanging)
-    monkeypatch.setattr(links, "HELLO_WAIT_S", 0.0)
-    monkeypatch.setattr(links, "SILENCE_S", 0.0)
-    known["operator"]["answers"] = False
-    for _ in range(3):
-        assert (await client.request("GET", "/mpc/v1/nodes")).json() == known
-    link._hello = None
-    assert (await client.request("GET", "/mpc/v1/nodes")).status_code == 504
-    assert len(asked) == 1
-    answer.set()
-    await service.until(lambda: link.last_hello)
-    monkeypatch.setattr(links, "HELLO_WAIT_S", PATIENCE_S)
-    found = (await client.request("GET", "/mpc/v1/nodes")).json()
-    assert (found["operator"]["boot"], len(asked)) == (bytes(BOOT_BYTES).hex(), 2)
-
-
 # ---------------------------------------------------------------------- when it is due
 
 
@@ -225,23 +170,10 @@ class Known:
         self.asked.append((self.party, scope.verb))
 
 
-class Owed:
-    """What a starting gateway owes its MPC nodes; it fails for a while."""
-
-    def __init__(self, failure=None):
-        self.failure = failure
-
-    async def exchange_at_start(self): ...
-
-    async def resolve_at_start(self):
-        if self.failure is not None:
-            raise self.failure
-
-
 async def test_who_has_another_identity_is_introduced_again_and_nobodys_sessions_end_twice():
     asked = []
     links_of = {party: Known(party, asked) for party in MPC_NODES}
-    introduction = NodeIntroduction(links_of, Owed(), Owed(), service.Clock())
+    introduction = NodeIntroduction(links_of, AsyncMock(), AsyncMock(), service.Clock())
     await introduction.introduce()
     assert sorted(asked) == [(p, verb) for p in MPC_NODES for verb in ("meet", "reset")]
     asked.clear()
@@ -257,7 +189,8 @@ async def test_who_has_another_identity_is_introduced_again_and_nobodys_sessions
     "failure", [StoreFailed("registry", StoreProblem.FULL), Refused(503, "not now")]
 )
 def test_a_start_waits_for_three_seconds_and_goes_on_in_the_background(failure, caplog):
-    owed = Owed(failure)
+    owed = AsyncMock()  # what a starting gateway owes its MPC nodes
+    owed.resolve_at_start.side_effect = failure
 
     async def start():
         now = asyncio.get_running_loop().time
@@ -265,7 +198,7 @@ def test_a_start_waits_for_three_seconds_and_goes_on_in_the_background(failure, 
         await introduction.introduce_at_start()
         waited = now()
         await asyncio.sleep(1.5)
-        owed.failure = None
+        owed.resolve_at_start.side_effect = None
         await asyncio.sleep(1.0)
         await introduction.stop()
         return waited, introduction.start_is_over

@@ -2,10 +2,11 @@
 
 import asyncio
 import math
+from unittest.mock import Mock
 
 import pytest
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, rate_exceeded
 from mpcsim.service.gateway.limits import Limit, Rate
 from mpcsim.service.web import user_limits
@@ -165,6 +166,14 @@ def test_what_the_gateway_refuses_does_not_count():
                 order = {"key_id": "00" * 32, "message": HASH, "password": PASSWORD}
                 assert alice.ask(what, **alice.share | order)[0] in (400, 404)
         assert [alice.sign(), alice.guess(), alice.recover()] == [200] * 3
+
+
+@pytest.mark.parametrize("failure", [Refused(404, "no"), InvalidEncoding("no")])
+def test_what_comes_to_nothing_does_not_count(failure):
+    limited, caller = Limit("x", Rate(1), Clock()).limit_verb(Mock(side_effect=failure)), Mock()
+    for _ in range(2):
+        with pytest.raises(type(failure), match="no"):
+            asyncio.run(limited(caller, b""))
 
 
 def test_a_signature_in_two_steps_is_no_guess():

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import stat
 from contextlib import closing, contextmanager
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,7 +19,13 @@ from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.operations import backups
 from mpcsim.service.operations.backups import back_up, inspect_backup, restore
 from mpcsim.service.operations.data_folder import claim_folder, prepare, store_file
-from mpcsim.service.storage.database import LAYOUT, Database, Deployment
+from mpcsim.service.storage.database import (
+    LAYOUT,
+    Database,
+    Deployment,
+    StoreFailed,
+    StoreProblem,
+)
 from mpcsim.service.storage.roles import PARTS
 
 TAKEN = "2027-01-15T08:00:00+00:00"
@@ -473,15 +480,21 @@ def test_a_crash_at_any_point_leaves_the_old_or_the_new_whole(made, data):
     assert len(outcomes) > 5
 
 
-@pytest.mark.parametrize("name", ["link", "rename", "fsync"])
-def test_a_disk_that_fails_leaves_everything_as_it_was(made, data, monkeypatch, name):
+WRONG = "Input/output error"
+FAILING = [
+    *((os, name, OSError(5, WRONG)) for name in ("link", "rename", "fsync")),
+    (backups, "_empty_log", sqlite3.OperationalError(WRONG)),
+    (backups.ShareStore, "mark_restored", StoreFailed("it", StoreProblem.OUT_OF_REACH, WRONG)),
+]
+
+
+@pytest.mark.parametrize(("where", "name", "failure"), FAILING)
+def test_a_disk_that_fails_leaves_everything_as_it_was(
+    made, data, monkeypatch, where, name, failure
+):
     before = contents(data)
-
-    def fail(*arguments):
-        raise OSError(5, "Input/output error")
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, name, fail)
-        with pytest.raises(UsageError, match=r"Input/output error$"):
+        patch.setattr(where, name, Mock(side_effect=failure))
+        with pytest.raises(UsageError, match=WRONG):
             restore(data, "operator", made[0] / "operator", now)
     assert contents(data) == before

@@ -5,6 +5,7 @@ import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import OPERATOR
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.operations import doctor as doctors
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.doctor import Doctor
 from mpcsim.service.operations.rotation import replace_lost_seal_key
@@ -144,6 +146,16 @@ def test_a_node_of_another_identity_is_told_and_repairs_nothing(house, past, par
         before = examined(links, house)
         assert {*map(tuple, before.values())} == {("stranger",)}
         assert examined(links, house, repair=True) == before
+
+
+def test_an_identity_counts_that_all_records_name(monkeypatch):
+    named = {"a": {1: b"one", 2: b"two"}, "b": {1: b"one", 2: b"another"}}
+    monkeypatch.setattr(doctors, "identities_in", named.get)
+    keys = [SimpleNamespace(user_id=name, curve="") for name in named]
+    registry = SimpleNamespace(all_keys=lambda: keys, key=lambda user_id, curve: user_id)
+    doctor = Doctor(registry, {}, rng=SystemRng(), pause_s=0)
+    doctor._registered()
+    assert doctor._recorded_identities == {1: b"one"}
 
 
 def test_what_is_under_way_is_looked_at_again(house):

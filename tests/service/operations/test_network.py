@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 
 from mpcsim.ids import CLIENT, MPC_NODES
-from mpcsim.link_transport import GATEWAY
+from mpcsim.link_transport import GATEWAY, DirectTransport
+from mpcsim.service.operations.request_forwarding import RequestForwarding
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, drop, noise, partition
 from mpcsim.sim.run.realtime import clock as virtual
@@ -44,6 +45,23 @@ async def test_faults_give_clean_errors_and_then_a_working_key(kind, fault, cloc
     public_key = share and share.public_key.encode()
     working = await client.check_consistent("ed25519", public_key)
     await client.sign(working)
+
+
+async def test_a_caller_that_goes_away_while_its_request_travels_is_gone_for_the_gateway():
+    heard, carrier = [], DirectTransport()
+    carrier.is_instant = False
+    says = iter([{"type": "http.request", "body": b"a", "more_body": True}])
+
+    async def app(scope, receive, send):
+        for _ in range(3):
+            heard.append((await receive())["type"])
+
+    async def receive():
+        return next(says, {"type": "http.disconnect"})
+
+    scope = {"type": "http", "method": "POST", "path": "/mpc/v1/sign"}
+    await RequestForwarding(app, carrier)(scope, receive, None)
+    assert heard == ["http.request", "http.disconnect", "http.disconnect"]
 
 
 async def took_ms(way):

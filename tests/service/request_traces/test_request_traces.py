@@ -215,12 +215,16 @@ def test_what_is_no_log_line_is_left_out_and_said(tmp_path, capsys):
     ]
     tail = '{"time":"2026-01-01T00:00:03+00:00","request_id":"order-9","ro'
     written(tmp_path, "node", *odd, line("node", 2.0), tail=tail)
+    written(tmp_path, "operator", odd[0])
     (tmp_path / "node.jsonl.1").write_bytes(b"\xff\xfe\0 not a log \n" * 3)
     (tmp_path / "notes.txt").write_text('"request_id":"order-9"\n')
     assert main(["logs", "order-9", "--folder", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert out.count("node: POST /sign: 200") == 1
-    assert err == f"{tmp_path}/node.jsonl: left out what is no log line (9)\n"
+    left_out = [("node", 9), ("operator", 1)]
+    assert err.splitlines() == [
+        f"{tmp_path}/{role}.jsonl: left out what is no log line ({n})" for role, n in left_out
+    ]
 
 
 def test_what_lines_say_moves_no_cursor(tmp_path, capsys):

@@ -1,8 +1,11 @@
 """What the service answers, and what it refuses; a refusal changes nothing."""
 
+import json
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import pytest
 from eth_abi import encode
@@ -18,6 +21,7 @@ from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.operation import gas
 from mpcsim.service.smart_account.operation.fields import FIELDS, GAS, SIGNED, supplied_by
 from mpcsim.service.smart_account.operation.operation import UserOperation
+from tests.helpers.reviewed import check_answers
 
 ETHER = 10**18
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -140,28 +144,15 @@ def test_a_digest_needs_a_gas_step_and_sending_a_digest(embedded, owner, new_own
 
 # --- refusals ------------------------------------------------------------------------------------
 
-MALFORMED = [
-    (Endpoint.INFO, {"address": "0x12"}, "address: not an address"),
-    (Endpoint.INIT, {}, "owner: missing"),
-    (Endpoint.INIT, {"owner": 5}, "owner: not an address"),
-    (Endpoint.INIT, {"owner": SOMEBODY, "tip": 1, "salt": 1}, "salt: unknown field"),
-    (Endpoint.EXECUTE, {"value": 0, "data": "0x"}, "to: missing"),
-    (Endpoint.EXECUTE, {"to": SOMEBODY, "data": "0x"}, "value: missing"),
-    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 1 << 256}, "value: outside"),
-    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "data": "0x1"}, "data: an odd number"),
-    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "gas": 1}, "gas: unknown field"),
-    (Endpoint.GAS, {}, "sender: missing"),
-    (Endpoint.SPONSOR, {"sender": SOMEBODY}, "nonce: missing"),
-    (Endpoint.DIGEST, {"sender": SOMEBODY, "nonce": 0, "call_data": "0x"}, "call_gas_limit: miss"),
-    (Endpoint.SEND, {"sender": SOMEBODY}, "nonce: missing"),
-    (Endpoint.RECEIPT, {"result": "0x12"}, "result: not 32 bytes"),
-]
 
+def test_malformed_requests_are_refused_as_written_down(embedded):
+    def said(question):
+        name, _, request = question.partition(" ")
+        with pytest.raises(errors.BadRequest) as refused:
+            ask(embedded, Endpoint[name], **json.loads(request))
+        return refused.value
 
-@pytest.mark.parametrize(("endpoint", "request_", "says"), MALFORMED)
-def test_malformed_requests(embedded, endpoint, request_, says):
-    with pytest.raises(errors.BadRequest, match=f"^{says}"):
-        ask(embedded, endpoint, **request_)
+    check_answers(said, Path(__file__).with_name("malformed.txt"))
 
 
 def gas_refusals(on, owner, new_owner):
@@ -267,10 +258,10 @@ def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monk
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
     budgets = embedded.service._risk, embedded.service._gas_budget
-    before = [dict(budget._spent) for budget in budgets]
+    before = [Counter(budget._spent) for budget in budgets]
     with pytest.raises(errors.BadRequest, match=r"^max_fee_per_gas: below 1250000000001, what the"):
         ask(embedded, Endpoint.SEND, **flow._body())
-    assert [{u: wei for u, wei in b._spent.items() if wei} for b in budgets] == before
+    assert [Counter(budget._spent) for budget in budgets] == before
 
 
 def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner, monkeypatch):
@@ -291,6 +282,19 @@ def test_a_reason_that_is_no_text_is_shown_in_hex():
     for data in odd:
         said = bytes.fromhex("08c379a0") + data
         assert contracts.account().abi.reason(said) == f"reverted with 0x{said.hex()}"
+
+
+def test_gas_is_estimated_at_the_operations_own_price(embedded, owner, monkeypatch):
+    """A contract may ask for it."""
+    prices, simulate = [], gas.simulate
+
+    def noted(chain, entry_point, operation, **options):
+        prices.append(operation.max_fee_per_gas)
+        return simulate(chain, entry_point, operation, **options)
+
+    monkeypatch.setattr(gas, "simulate", noted)
+    flow = embedded.until_send(owner, to=SOMEBODY)
+    assert {*prices} == {flow.operation.max_fee_per_gas}
 
 
 # --- several at a time ---------------------------------------------------------------------------
