@@ -68,7 +68,7 @@ Validated
 
 Left out: single callbacks of event loops, garbage collection, reads of databases, locks within MPC
 nodes, priorities and hyper-threads; lifetimes of sessions, by which the real service also fails
-calls that an MPC node has kept waiting for more than 11 s. More than one process of gateway or MPC
+calls that an MPC node has kept waiting for more than 15 s. More than one process of gateway or MPC
 node is extrapolation (``Model.extrapolated``).
 
 Random numbers are hashes of their purpose (``draws.hash64``): a change of one input leaves all

@@ -35,7 +35,7 @@ from mpcsim.capacity import (
 from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.recording import record_operation
-from mpcsim.capacity.results import figures
+from mpcsim.capacity.results import answers, figures
 from mpcsim.capacity.simulation.incidents import incidents
 from mpcsim.errors import UsageError
 from mpcsim.sim.trace import Trace
@@ -78,12 +78,16 @@ def test_no_percentile_of_a_queue_that_grows(flood: Run) -> None:
 
 
 def test_a_line_that_is_busy_or_full_is_named() -> None:
-    """50 kB and 36 headers a call, up a line of 1 Mbit/s."""
+    """50 kB and 36 headers a call, up a line of 1 Mbit/s; who gives up has sent them, too."""
     thin = Network.star().with_link("client", "gateway", mbit_per_s=1.0, back_mbit_per_s=5.0)
-    for per_s, said in ((1.5, "the busiest is the {}"), (5.0, "the {} is full, from 0:00:00")):
+    line, law = "link client → gateway", "of the time by the utilisation law"
+    for per_s, said in ((1.5, f"the {line}, used 62% {law}"), (5.0, f"the {line} is full, from 0")):
         found = Deployment(thin).run(Workload(Steady(per_s)), seconds=30, costs=both_operations())
         assert found.demand.most_per_s == pytest.approx(1e6 / 8 / (50_586 + 36 * 52), rel=0.01)
-        assert said.format("link client → gateway") in found.first_to_break
+        assert said in found.first_to_break
+    hasty = Workload(Steady(1.5), client=Client(timeout_s=0.6))
+    found = Deployment(thin).run(hasty, seconds=30, costs=both_operations())
+    assert answers.busiest(found) == (line, pytest.approx(0.62, abs=0.02))
 
 
 def test_resharing_starves_signing_and_a_limit_helps() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from mpcsim.errors import UsageError
 from mpcsim.sim import compare
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.replay.results import Replay
+from tests.helpers.reviewed import check_reviewed
 
 MS = np.random.default_rng(1).lognormal(5.0, 0.3, 2_000)
 
@@ -44,33 +47,18 @@ def test_what_too_few_times_do_not_tell_is_left_out() -> None:
     few = found.rows()[1]
     assert few["p95_ms"] is not None
     assert few["p99_ms"] is few["p99.9_ms"] is few["difference_ms"]["p99"] is None
-    assert "-: so far out is less than one of the times" in found.notes()
-    assert "-" not in compare({"many": replay(MS)}).table().rows[0]
 
 
-def test_noise_and_few_samples_are_marked() -> None:
-    runs = {"first": replay(MS), "same": replay(MS[::2]), "closer": replay(MS / 2)}
-    same, closer = compare(runs).differences().rows
-    assert [cell[-1:] for cell in same[1::2]] == ["~", "~"]
-    assert [cell[-1:] in "~*" for cell in closer[1::2]] == [False, False]
-    _, same, closer = compare(runs).table().rows
-    assert [cell.endswith("*") for cell in same[2:]] == [*[False] * 7, True]
-    assert [note[0] for note in compare(runs).notes()[1:]] == ["*", "~"]
-    assert str(compare(runs)).startswith("shortest median: closer, p50 ")
-    at_once = compare(runs | {"at once": replay(MS * 0)})
-    assert str(at_once).startswith("shortest median: at once, p50 0.00 ms")
-    assert "~" not in "".join(at_once.differences().rows[-1])  # open below, and all below 0
-    assert "~" not in str(compare({"first": replay(MS)}))
-    level = compare({name: replay(np.full(500, 7.0)) for name in ("first", "same")})
-    assert [cell[-1:] for cell in level.differences().rows[0][1::2]] == ["~", "~"]
-
-
-def test_scopes_and_failures_are_told() -> None:
-    found = compare({"protocol": replay(MS), "call": calls(MS[:500], failed=2)})
-    assert [row[0] for row in found.table().rows] == ["protocol (protocol)", "call (rest)"]
-    notes = "\n".join(found.notes())
-    assert "times of different things" in notes
-    assert "call: 2 further calls failed and left no time" in notes
+def test_what_is_said_is_as_it_was_reviewed() -> None:
+    """Noise and few times are marked; scopes, failures, and a choice among several are told."""
+    first = replay(MS)
+    three = {"first": first, "same": replay(MS[::2]), "closer": replay(MS / 2)}
+    level = {name: replay(np.full(500, 7.0)) for name in ("first", "same")}
+    scopes = {"protocol": first, "call": calls(MS[:500], failed=2)}
+    few = {"many": first, "few": calls(MS[:40])}
+    found = [three, three | {"at once": replay(MS * 0)}, level, scopes, few, {"first": first}]
+    said = "\n".join(str(compare(each)) for each in found)
+    check_reviewed(said, Path(__file__).with_name("comparisons.txt"))
 
 
 def test_splits_need_explanations() -> None:

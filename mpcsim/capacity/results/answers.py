@@ -128,18 +128,22 @@ def first_to_break(run: RunRecord) -> str:
     if found := saturations(run):
         return f"What breaks first: {found[0]}."
     busy, part = busiest(run)
+    law = "" if busy in dict(utilisations(run)) else " by the utilisation law"
     return (
         f"No shortage is found (tests err in {ERROR_RATE:.0%} of runs); the busiest is the {busy}, "
-        f"used {part:.0%} of the time."
+        f"used {part:.0%} of the time{law}."
     )
 
 
 def busiest(run: RunRecord) -> tuple[str, float]:
     """Return the resource with the highest utilisation over the run, and that. Of a link it is by
-    the utilisation law: throughput times demand."""
+    the utilisation law: the rate of attempts that are not refused, times demand. The service
+    continues with those that time out."""
     used = {name: float(column.mean()) for name, column in utilisations(run)}
+    outcomes = run.outcomes()
+    per_s = (sum(outcomes.values()) - outcomes["refused"]) / run.length_s
     for name, call_s in run.demand.seconds.items():
-        used.setdefault(name, min(1.0, call_s * run.throughput_per_s()))
+        used.setdefault(name, min(1.0, call_s * per_s))
     return max(used.items(), key=lambda each: each[1], default=("nothing", 0.0))
 
 
@@ -340,4 +344,4 @@ def disturbances_s(run: RunRecord) -> list[tuple[float, float]]:
     found = [events.active_interval_s(event) for event in run.workload.events]
     if isinstance(arrivals := run.workload.arrivals, Bursts):
         found += arrivals.active_intervals_s(run.length_s)
-    return sorted((begin, min(end, run.length_s)) for begin, end in found if begin < run.length_s)
+    return [(begin, min(end, run.length_s)) for begin, end in found if begin < run.length_s]

@@ -166,6 +166,11 @@ class Comparison:
         notes += few_notes(self.table())
         if any(_noise(row, f"p{p:g}") for row in self.rows()[1:] for p in DIFFERENCES):
             notes.append(f"{NOISE} may be noise: the 95 % interval of the difference contains 0")
+        if len(self.runs) > 2:
+            notes.append(
+                f"the shortest of {len(self.runs)} was chosen afterwards: each interval errs by "
+                "itself in 5 % of cases"
+            )
         return notes
 
     # ------------------------------------------------------------------ figures
