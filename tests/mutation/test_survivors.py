@@ -17,7 +17,6 @@ from mpcsim.protocols.engine.events import Ignored
 from mpcsim.protocols.engine.party import MAX_UNOPENED
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.frost.steps import SigningNonces
-from mpcsim.protocols.key_share import KeyShare
 from tests.helpers.adversary import Adversary, alter_kind
 from tests.helpers.sessions import HASH, Ears, judge, run_with, session
 
@@ -46,17 +45,6 @@ def test_a_mapping_of_more_parties_than_there_may_be():
     assert len(PerParty(U8).read(Reader(encoded(MAX_PARTIES)), NO_CONTEXT)) == MAX_PARTIES
     with pytest.raises(InvalidEncoding, match="mapping of 257 parties"):
         PerParty(U8).read(Reader(encoded(MAX_PARTIES + 1)), NO_CONTEXT)
-
-
-# ------------------------------------------------------------------ stored shares
-
-
-def test_a_share_with_an_inconsistent_record():
-    """Its own parts fit; the public key, which they do not determine, is another."""
-    share = keys("ed25519")[1]
-    moved = replace(share.record, public_key=share.public_key + share.public_key)
-    with pytest.raises(InvalidEncoding, match="do not interpolate to the public key"):
-        KeyShare.from_bytes(replace(share, record=moved).to_bytes())
 
 
 # ------------------------------------------------------------------ set-ups made by hand

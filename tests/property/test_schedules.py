@@ -113,16 +113,6 @@ def test_any_order_with_duplicates_and_restarts(session, data):
     assert_honest_run(session, run)
 
 
-def test_a_party_that_has_not_started_resumes_as_such():
-    session = sessions.dkg_session("ed25519", 2, 3)
-    party = session.party(1)
-    again, outputs = Party.resume(party.definition, party.snapshot())
-    assert outputs == []
-    assert again.waiting_state() is None
-    assert again.outcome is None
-    assert again.start() == party.start()
-
-
 # ---------------------------------------------------------------------- loss
 
 
@@ -269,20 +259,6 @@ def test_foreign_messages_are_ignored(make):
         run.deliver()
     assert_honest_run(session, run)
     assert sum(len(e.why) for e in ears.values()) >= sent > 0
-
-
-@pytest.mark.parametrize("make", SMALL)
-def test_sealed_messages_of_another_session_do_not_fit(make):
-    """Replay: everything a first session said is said again in a second one."""
-    session = make()
-    first = RecordedRun(session.parties("first"))
-    first.start()
-    first.finish()
-    second = LocalRun(session.parties("second"))
-    second.start()
-    second.in_flight[:0] = first.recorded
-    second.finish()
-    assert_honest_run(session, second)
 
 
 @examples(20)

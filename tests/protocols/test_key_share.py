@@ -21,6 +21,8 @@ def wrong_shares():
     one = ed.group.scalar(1)
     yield replace(ed, secret_share=ed.secret_share + one), "does not match its public share"
     yield replace(ed, identifier=7), "not in its record"
+    moved = replace(ed.record, public_key=ed.public_key + ed.public_key)
+    yield replace(ed, record=moved), "do not interpolate to the public key"
     yield replace(ed, peers={2: ed.peers[2]}), "does not cover the other holders"
     yield replace(ed, peers={**ed.peers, 9: ed.peers[2]}), "does not cover the other holders"
     yield replace(ed, mta=mta_scheme("ot/80")), "scheme and curve do not fit"

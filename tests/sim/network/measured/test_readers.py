@@ -34,33 +34,6 @@ def test_ping_of_linux() -> None:
     assert f"time={series.rtt_ms[3]:g}" in line
 
 
-def test_an_answer_that_comes_twice_counts_once(tmp_path: Path) -> None:
-    """By its number, whether ping marks it or not; the first one's time is the round trip."""
-    reply = "64 bytes from 192.0.2.1: icmp_seq={} ttl=57 time={} ms{}\n"
-    answers = [(1, 10, ""), (1, 90, " (DUP!)"), (2, 20, ""), (2, 80, ""), (4, 40, "")]
-    end = "--- 192.0.2.1 ping statistics ---\n4 packets transmitted, 3 received, +2 duplicates\n"
-    path = tmp_path / "ping.txt"
-    path.write_text(
-        "PING 192.0.2.1 56(84) bytes of data.\n"
-        + "".join(reply.format(*each) for each in answers)
-        + end
-    )
-    (series,) = read(path).series
-    assert list(series.rtt_ms) == [10, 20, 40]
-    assert (series.sent, series.lost) == (4, 1)
-
-
-def test_numbers_of_pings_begin_anew_after_65535(tmp_path: Path) -> None:
-    lines = [
-        f"64 bytes from 192.0.2.1: icmp_seq={seq % 65536} ttl=54 time=20.0 ms"
-        for seq in range(65530, 65545)
-        if seq != 65540
-    ]
-    (tmp_path / "ping").write_text("\n".join(lines))
-    (series,) = read(tmp_path / "ping").series
-    assert (len(series.rtt_ms), series.lost, series.sent) == (14, 1, 15)
-
-
 def test_mtr_has_a_summary_of_the_last_hop() -> None:
     series = alone("mtr.json")
     assert series.rtt_ms == ()
@@ -132,8 +105,12 @@ def test_the_unit_and_the_column_can_be_said(tmp_path: Path) -> None:
     path.write_text("rtt,rtt_tcp\n90000,2\n")
     (series,) = read(path, unit="us", column="rtt").series
     assert series.rtt_ms == pytest.approx((90.0,))
-    with pytest.raises(UsageError, match="which of the columns 'rtt', 'rtt_tcp'"):
+    with pytest.raises(UsageError, match=r"x.csv, .*which of the columns 'rtt', 'rtt_tcp'"):
         read(path)
+    for other in ("mean size", "mean total"):
+        path.write_text(f"{other}\n1\n2\n")
+        with pytest.raises(UsageError, match=rf"x.csv, .*'{other}'"):
+            read(path)
 
 
 def test_a_triangle_with_directions_that_differ(tmp_path: Path) -> None:

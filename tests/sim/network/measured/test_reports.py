@@ -144,6 +144,22 @@ RAW = "h 0 192.0.2.254\nx 0 1\np 0 400 1\n" + "".join(
             PING.format("192.0.2.1", 1, 20) + PING.format("::1", 1, 30) + PING.format("::1", 3, 30),
             [Right("192.0.2.1", 1, 20), Right("::1", 2, 30, "1/3", "2 pairs")],
         ),
+        # They begin anew after 65535, too.
+        (
+            "".join(PING.format("h", n % 65536, 20) for n in range(65530, 65545) if n != 65540),
+            [Right(GATEWAY, 14, 20, "1/15")],
+        ),
+        # An answer that comes twice counts once, with the first one's time, marked or not.
+        (
+            "PING h (192.0.2.1) 56(84) bytes of data.\n"
+            + PING.format("h", 1, 10)
+            + PING.format("h", 1, 90).replace("\n", " (DUP!)\n")
+            + PING.format("h", 2, 20)
+            + PING.format("h", 2, 80)
+            + PING.format("h", 4, 40)
+            + "--- h ping statistics ---\n4 packets transmitted, 3 received, +2 duplicates\n",
+            [Right(GATEWAY, 3, 70 / 3, "1/4")],
+        ),
         # iputils counts otherwise than its lines; that holds.
         (
             "PING a (192.0.2.1) 56(84) bytes of data.\n"

@@ -1,7 +1,8 @@
 """Where the time of a message went: the parts of a transfer add up, whatever the network."""
 
 import math
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ losses = st.sampled_from([0.0, 0.0, 0.01, 0.2, 0.5])
 
 
 @st.composite
-def connections(draw: Any, **fixed: Any) -> Connection:
+def connections(draw: Any) -> Connection:
     tls = draw(st.integers(0, 2))
     resumption = draw(st.booleans())
     early_data = tls == 1 and resumption and draw(st.booleans())
@@ -30,7 +31,6 @@ def connections(draw: Any, **fixed: Any) -> Connection:
         pool=8 if early_data else draw(st.sampled_from([1, 2, 8])),
         resumption=resumption,
         early_data=early_data,
-        **fixed,
     )
 
 
@@ -62,24 +62,10 @@ def check(line: Line, sent: list[Any], rates: tuple[float, float]) -> None:
         assert took(transfer) >= least - 1e-6
 
 
-@given(connections(http="1.1"), rates, rates, losses, losses, messages)
+@pytest.mark.parametrize("http", ["1.1", "2"])
+@given(connections(), rates, rates, losses, losses, ways, ways, messages)
 def test_any_messages(
-    connection: Connection, rate: float, back_rate: float, loss: float, back_loss: float, said: Any
-) -> None:
-    line = Line(
-        connection, mbit_per_s=rate, back_mbit_per_s=back_rate, loss=loss, back_loss=back_loss
-    )
-    now, sent = 0.0, []
-    for pause, size, back, pair, key, latencies in said:
-        now += pause
-        draws = Draws(*latencies)
-        line.send(now, size, back=back, pair=pair, key=key, draws=draws)
-        sent.append((size, back, draws))
-    check(line, sent, (rate, back_rate))
-
-
-@given(connections(http="2"), rates, rates, losses, losses, ways, ways, messages)
-def test_messages_of_one_connection_arrive_in_order(
+    http: Literal["1.1", "2"],
     connection: Connection,
     rate: float,
     back_rate: float,
@@ -89,8 +75,9 @@ def test_messages_of_one_connection_arrive_in_order(
     back_way: float,
     said: Any,
 ) -> None:
+    """Those of one connection, as HTTP/2 has it, arrive in order."""
     line = Line(
-        connection,
+        replace(connection, http=http),
         mbit_per_s=rate,
         back_mbit_per_s=back_rate,
         loss=loss,
@@ -99,14 +86,15 @@ def test_messages_of_one_connection_arrive_in_order(
         back_way=back_way,
     )
     now, sent = 0.0, []
-    for pause, size, back, pair, key, _ in said:
+    for pause, size, back, pair, key, latencies in said:
         now += pause
-        line.send(now, size, back=back, pair=pair, key=key)
-        sent.append((size, back, line.draws[back]))
+        draws = Draws(*latencies) if http == "1.1" else line.draws[back]
+        line.send(now, size, back=back, pair=pair, key=key, draws=draws)
+        sent.append((size, back, draws))
     check(line, sent, (rate, back_rate))
     for side in (False, True):
         order = [number for number in line.done if sent[number][1] == side]
-        assert order == sorted(order)
+        assert http == "1.1" or order == sorted(order)
 
 
 # ------------------------------------------------------------------ what was wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -71,47 +72,36 @@ def test_a_recovery_sends_its_share_of_what_arrives(
     assert sum(segments for at, segments in found if at < 122) == 19 + round(20 * share)
 
 
-def by_round_trip() -> list[int]:
-    """Segments that arrive in each round trip of 400 ms, after one loss of 100 and one of 70."""
+def by_round_trip(profile: str, way: float, lossy: Sequence[int], segments: int) -> list[int]:
+    """Segments of the last message that arrive in each round trip, after messages of which each
+    loses its first segment."""
     loss = 0.0005
-    line = Line(
-        plain("ns3", "cubic", cold=True, initial_window=100),
-        mbit_per_s=math.inf,
-        loss=loss,
-        way=200.0,
-    )
-    of = {data(k) for k in range(100)} | {data(0, 1)}
-    line(0.0, 100 * FULL, key=losing.key(data(0), of=of, loss=loss))
-    of = {data(k) for k in range(70)} | {data(0, 1)}
-    line(line.now + 300, 70 * FULL, key=losing.key(data(0), of=of, loss=loss))
+    stack = plain(profile, "cubic", cold=True, initial_window=lossy[0])
+    line = Line(stack, mbit_per_s=math.inf, loss=loss, way=way)
+    for size in lossy:
+        of = {data(k) for k in range(size)} | {data(0, 1)}
+        line(line.now + 300, size * FULL, key=losing.key(data(0), of=of, loss=loss))
     trips = [0] * 100
-    of = {data(k) for k in range(1500)}
-    for at, segments in line.flights(line.now + 300, 1500, key=losing.key(of=of, loss=loss)):
-        trips[int((at - 200) // 400)] += segments
-    return trips[: trips.index(0) - 1]
+    of = {data(k) for k in range(segments)}
+    for at, arrived in line.flights(line.now + 300, segments, key=losing.key(of=of, loss=loss)):
+        trips[int((at - way) // (2 * way))] += arrived
+    return trips
 
 
 def test_cubic_grows_as_reno_would_where_that_is_quicker() -> None:
     """Reno-friendly region (RFC 9438, 4.3), over 20 ms after one loss of 20: from 0.7 x 20 = 14 by
     3 (1 - beta) / (1 + beta) = 0.53 segments a round trip. CUBIC alone comes back to W_max = 20
     after K = cbrt(6 / 0.4) = 2.5 s, 123 round trips, and is below 17 after 25 of them."""
-    loss = 0.0005
-    stack = plain("linux", "cubic", cold=True, initial_window=20)
-    line = Line(stack, mbit_per_s=math.inf, loss=loss, way=10.0)
-    of = {data(k) for k in range(20)} | {data(0, 1)}
-    line(0.0, 20 * FULL, key=losing.key(data(0), of=of, loss=loss))
-    trips = [0] * 100
-    of = {data(k) for k in range(600)}
-    for at, segments in line.flights(line.now + 30, 600, key=losing.key(of=of, loss=loss)):
-        trips[int((at - 10) // 20)] += segments
+    trips = by_round_trip("linux", 10.0, (20,), 600)
     assert trips[0] == pytest.approx(14, abs=1)
     assert sum(trips[20:25]) / 5 == pytest.approx(14 + 0.53 * 22, abs=2)
 
 
 def test_cubic_gives_room_to_others_when_it_loses_before_its_last_maximum() -> None:
-    """Fast convergence (RFC 9438, 4.7): W_max = W (1 + beta) / 2 = 59, not 70. From 0.7 x 70 = 49
-    it is reached after K = cbrt((59 - 49) / 0.4) = 2.9 s; 70 would make it some 68 by then."""
-    trips = by_round_trip()
+    """Fast convergence (RFC 9438, 4.7), over 400 ms after one loss of 100 and one of 70: W_max =
+    W (1 + beta) / 2 = 59, not 70. From 0.7 x 70 = 49 it is reached after K = cbrt((59 - 49) / 0.4)
+    = 2.9 s; 70 would make it some 68 by then."""
+    trips = by_round_trip("ns3", 200.0, (100, 70), 1500)
     assert trips[0] == pytest.approx(49, abs=2)
     at_k = int(2.9 / 0.4)
     assert trips[at_k] == pytest.approx(59, abs=2)
