@@ -85,6 +85,8 @@ def test_times_from_a_file(tmp_path: Path) -> None:
     path.write_text("when,who\n100.5,a\n101,b\n103.25,a\n")
     assert Times.of_csv(path).at_s == (0.0, 0.5, 2.75)
     assert Times.of_csv(path, "when").at_s == (0.0, 0.5, 2.75)
+    path.write_text("when\n100.5\n101\n", "utf-16")
+    assert Times.of_csv(path).at_s == (0.0, 0.5)
     path.write_text("1\n2\n")
     assert Times.of_csv(path).at_s == (0.0, 1.0)
     assert list(draw_times(Times((0.0, 1.0, 2.0)), 1.0, 2.0, 1, 0)) == [1.0]

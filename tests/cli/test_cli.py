@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,11 +14,12 @@ import httpx
 import pytest
 
 from mpcsim.cli import main, ports, program
-from mpcsim.cli.command import Options
+from mpcsim.cli.command import Command, Options
 from mpcsim.cli.service import gateway as gateway_command
 from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
 from mpcsim.ids import CLIENT, ROLES
+from mpcsim.platforms import require_posix
 from mpcsim.service.operations import HOST, free_port, open_gateway
 from mpcsim.service.operations.supervisor import gateway_program
 from mpcsim.service.process.http_limits import listen
@@ -139,6 +141,24 @@ def test_windows_is_refused_in_one_sentence(command):
     ended = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode in (1, 2)
     assert re.fullmatch(r"(mpcsim: error|node): [^\n]*Linux and macOS[^\n]*\n", ended.stderr)
+
+
+def test_an_error_before_any_command_is_one_sentence(monkeypatch, capsys):
+    monkeypatch.setattr("mpcsim.cli.require_posix", partial(require_posix, "win32"))
+    assert main(["sim"]) == 2
+    assert re.fullmatch(r"mpcsim: error: .*WSL\n", capsys.readouterr().err)
+
+
+def test_a_negative_number_is_a_value():
+    given = []
+    number = click.Argument(["number"], nargs=-1)
+    command = Command("add", lambda options: given.append(options.number) or 0, [number])
+    for words in (["1", "-60"], ["-.5"]):
+        with command.make_context("add", words) as context:
+            command.invoke(context)
+    assert given == [("1", "-60"), ("-.5",)]
+    with pytest.raises(click.NoSuchOption):
+        command.make_context("add", ["1", "--sixty"])
 
 
 def test_serve_says_which_ports_are_taken(monkeypatch, capsys, tmp_path):

@@ -4,12 +4,13 @@ import csv
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mpcsim import Scenario, __version__
 from mpcsim.cli import main
-from mpcsim.cli.simulate.compare import signing_call
+from mpcsim.cli.simulate.compare import MOST_KEPT, replay_scenario, signing_call
 from mpcsim.errors import UsageError
 from mpcsim.sim import Measured, signing_point
 from mpcsim.sim.run import duplicate
@@ -169,6 +170,21 @@ def test_a_reference_shows_the_format_of_files(capsys, command, said) -> None:
     assert said in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("samples", "kept"), [(MOST_KEPT, True), (MOST_KEPT + 1, False)])
+def test_so_many_samples_are_kept_and_no_more(samples: int, kept: bool) -> None:
+    what, asked = Scenario(seed=3), []
+
+    def replay(*arguments, **named):
+        asked.append((kept, arguments, named))
+
+    def distribution(*arguments, **named):
+        asked.append((not kept, arguments, named))
+
+    graph = SimpleNamespace(replay=replay, distribution=distribution)
+    replay_scenario(graph, what, SimpleNamespace(samples=samples, approximate=True))
+    assert asked == [(True, (what.network, samples), {"seed": 3, "approximate": True})]
+
+
 @pytest.mark.parametrize(
     ("what", "refused"),
     [
@@ -177,6 +193,7 @@ def test_a_reference_shows_the_format_of_files(capsys, command, said) -> None:
         (Scenario(run=(Generate(scheme="ot/80/4"), Sign())), None),
         (Scenario(run=(Generate(scheme="ot/128"), Sign())), "unknown scheme of the service"),
         (Scenario(run=(Generate(), Recover())), "no signature"),
+        (Scenario(run=(Generate(threshold=3), Sign())), "2 of 3, not 3"),
         (Scenario(compute=Measured()), "compute and clock have no effect"),
         (Scenario(run=(Generate(), Sign(path=(0, 7)))), "path has no effect"),
         (Scenario(run=(Generate(), Sign(signers=(2, 3)))), "the caller (1) signs with"),

@@ -1,12 +1,14 @@
 """What must hold of strings that anybody could have sealed: the MPC nodes' seal keys are public."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from mpcsim.crypto.mta import schemes
 from mpcsim.crypto.mta.schemes import register_scheme
 from mpcsim.crypto.rng import SeededRng
+from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.sample_keys import keys
@@ -44,6 +46,14 @@ def test_a_store_that_asks_for_more_computation_than_ours_is_refused(cost):
     with pytest.raises(BadRequest, match="computation"):
         check_cost(store, vault.INTERACTIVE)
     check_cost(store, cost)
+
+
+@pytest.mark.parametrize("why", [vault.WrongKey, vault.VaultError, InvalidEncoding, UsageError])
+def test_a_share_that_does_not_open_is_malformed(why, monkeypatch):
+    monkeypatch.setattr(checks, "open_share", Mock(side_effect=why("no")))
+    sealed = SealedShare(OTHER, vault.EncryptedShare(b"", b""), store_of(OTHER), "ed25519")
+    with pytest.raises(BadRequest, match=r"^Invalid encrypted_share"):
+        open_sealed_share(sealed, vault.VaultKey(bytearray(64)), "alice")
 
 
 @pytest.mark.parametrize("curve", checks.MAX_SHARE_BYTES)

@@ -27,6 +27,7 @@ from mpcsim.sim.network.topology import Direction, Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import DrawTable, GraphMessage, MessageGraph, Replay, Step, plan, record
 from mpcsim.sim.replay.kernels.arrays import PARTS
+from mpcsim.sim.replay.results import Explanation, PathShare
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import drop, duplicate
@@ -523,10 +524,18 @@ def test_results() -> None:
     assert (found.parties_ms[PartyId(1)] == 0).all()
     assert (found.parties_ms[PartyId(2)] == found.finished_ms).all()
     assert "50,000 samples" in str(found)
+    p99 = found.percentile(99)
+    assert found.headline == f"{found.name} over mesh: p50 {at[50]:.2f} ms, p99 {p99:.2f} ms"
     assert found.scope == "protocol"
     assert "scope protocol" in str(found)
     assert "scope='protocol'" in repr(found)
     assert "1 message," in str(one_message(100))
+
+
+def test_what_takes_longest_is_told_first() -> None:
+    links = {"a → b": PathShare(0.5, 3.0), "b → a": PathShare(1.0, 7.0), "c": PathShare(0.0, 9.0)}
+    table = Explanation({"latency": 10.0}, links, {}, {}, {}).tables()[1]
+    assert [row[0] for row in table.rows] == ["b → a", "a → b"]
 
 
 def test_bad_questions() -> None:

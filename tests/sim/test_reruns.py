@@ -127,6 +127,8 @@ def test_mermaid() -> None:
     assert lines[0] == "sequenceDiagram"
     assert sum("->>" in line for line in lines) == 8
     assert lines[-1].startswith("    Note over P")
+    last_first = trace("two-party signature").messages[::-1]
+    assert replace(trace("two-party signature"), messages=last_first).mermaid() == text
     lost = trace("two-party signature")
     lost = replace(lost, messages=(replace(lost.messages[0], received_ms=None, fate="lost"),))
     assert "-xP" in lost.mermaid()

@@ -144,6 +144,20 @@ def test_an_error_names_its_point() -> None:
     assert "failing_point" in "".join(e.value.__notes__)
 
 
+def test_no_more_processes_are_started_than_there_are_points(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def processes(tasks: int) -> Executor:
+        asked.append(tasks)
+        return ThreadPoolExecutor(1)
+
+    monkeypatch.setattr("mpcsim.sim.experiments.sweep.Processes", processes)
+    quiet({"a": [1, 2, 3], "b": [0.5]}, product_point)
+    assert asked == [3]
+
+
 def test_a_process_that_dies() -> None:
     with pytest.raises(PointFailed, match=r"a=1, repeat 0.*BrokenProcessPool"):
         quiet({"a": [1]}, dying_point)

@@ -221,7 +221,7 @@ class AttackEnvironment:
 
     def files(self) -> list[Path]:
         """Return every file of every store, as they are now."""
-        return sorted(path for path in self.root.rglob("*") if path.is_file())
+        return [path for path in self.root.rglob("*") if path.is_file()]
 
     def back_up_store(self, name: str) -> bytes:
         """Return a backup of one store, taken while the service is stopped."""

@@ -97,7 +97,7 @@ def cheapest(
     names = list(choices)
     grid = [
         (values, with_parts(deployment, dict(zip(names, values, strict=True))))
-        for values in product(*(sorted(each) for each in choices.values()))
+        for values in product(*choices.values())
     ]
     failed: list[tuple[int | float, ...]] = []
     rows: list[dict[str, Any]] = []

@@ -344,4 +344,4 @@ def disturbances_s(run: RunRecord) -> list[tuple[float, float]]:
     found = [events.active_interval_s(event) for event in run.workload.events]
     if isinstance(arrivals := run.workload.arrivals, Bursts):
         found += arrivals.active_intervals_s(run.length_s)
-    return sorted((begin, min(end, run.length_s)) for begin, end in found if begin < run.length_s)
+    return [(begin, min(end, run.length_s)) for begin, end in found if begin < run.length_s]

@@ -43,7 +43,7 @@ def open_notice(pair_secret: bytes, at: AbortedSession, to: PartyId, notice: byt
     key, bound = _key(pair_secret, at), _bound(at, to)
     try:
         said = crypto_aead_xchacha20poly1305_ietf_decrypt(box, bound, nonce, key)
-    except (CryptoError, ValueError):
+    except CryptoError:
         return None
     return int.from_bytes(said, "big")
 

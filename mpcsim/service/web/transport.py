@@ -429,7 +429,7 @@ def _read_date(text: str | None) -> float | None:
     """Return the seconds since 1970 of an HTTP date in any of its forms (RFC 9110, 5.6.7)."""
     try:
         found = parsedate_to_datetime(text or "")
-    except (ValueError, TypeError, IndexError, OverflowError):
+    except (ValueError, OverflowError):
         return None
     return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
 

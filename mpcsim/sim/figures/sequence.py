@@ -48,7 +48,8 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     colours, sites = party_colours(trace), party_sites(trace)
     forwarding = forwarding_sites(trace, sites) if gateway else []
     order: list[PartyId | str] = list(colours)
-    order[max(1, len(order) // 2) : max(1, len(order) // 2)] = forwarding
+    middle = max(1, len(order) // 2)
+    order[middle:middle] = forwarding
     place: dict[PartyId | str, int] = {name: at for at, name in enumerate(order)}
 
     def drawn(tail_ms: float) -> list[Arrow]:

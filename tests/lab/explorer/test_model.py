@@ -11,9 +11,9 @@ import pytest
 from mpcsim import Network
 from mpcsim.lab.explorer import Explorer
 from mpcsim.lab.explorer.model.fields import PLUS_ONE, WITHHOLD
-from mpcsim.lab.explorer.model.model import as_json, details, view
+from mpcsim.lab.explorer.model.model import _waiting_text, as_json, details, view
 from mpcsim.lab.explorer.model.retime import observed_network
-from mpcsim.lab.explorer.model.steps import StepOrder
+from mpcsim.lab.explorer.model.steps import StepOrder, handled
 from mpcsim.lab.explorer.model.views import Detail, View
 from mpcsim.sim import Trace
 from mpcsim.sim.traces.jsonl import from_jsonl, to_jsonl
@@ -60,6 +60,51 @@ def test_the_last_round_that_a_party_has_begun():
     work = [SimpleNamespace(number=n, party=1, round=n + 1) for n in range(3)]
     order.trace, order.home = SimpleNamespace(work=work), {0: 0, 1: 1, 2: None}
     assert [order.last_round_begun(1, step) for step in (-1, 0, 1)] == [0, 1, 2]
+
+
+def record(number, **fields):
+    known = {"party": 1, "round": 0, "start_ms": 6.0, "receiver": 1, "fate": "delivered"}
+    return SimpleNamespace(number=number, **{**known, **fields})
+
+
+def test_messages_that_waited_are_handled_in_order_of_arrival():
+    messages = [
+        record(0, received_ms=5.0),
+        record(1, received_ms=2.0),
+        record(2, received_ms=None, fate="dropped"),
+        record(3, received_ms=1.0, fate="lost"),
+        record(4, received_ms=7.0),
+    ]
+    causes = [None, ("work", 0), ("work", 1), ("work", 2), ("message", 4)]
+    work = [record(n, cause=cause) for n, cause in enumerate(causes)]
+    assert handled(SimpleNamespace(messages=messages, work=work)) == {1: 1, 2: 0, 4: 4}
+
+
+@pytest.mark.parametrize(
+    ("mine", "before", "step"),
+    [
+        ({"number": 1}, {"round": 1}, 3),  # the handling of message 5
+        ({"number": 2}, {"round": 1}, 7),
+        ({"number": 2, "round": 2}, {"round": 1}, 7),
+        ({"number": 2, "round": 2}, {"round": 0}, 2),
+        ({"number": 2, "round": 2}, {"round": 1, "party": 2}, 2),
+    ],
+)
+def test_the_step_of_work_that_waited_for_other_work(mine, before, step):
+    order = object.__new__(StepOrder)
+    order.trace, order.home = SimpleNamespace(work=[record(0, **before)]), [2]
+    order._arrival, order._handled = {5: 3}, {1: 5}
+    order._latest_step = lambda party, until_ms: 7
+    assert order._step_of_work(record(cause=("work", 0), **mine)) == step
+
+
+def test_who_is_waited_for_is_told_in_order():
+    class Deal: ...
+
+    round_ = SimpleNamespace(needs=(Deal,), where="in round 2")
+    messages = [SimpleNamespace(sender=j, receiver=1, kind="Deal") for j in (9, 3, 2)]
+    told = _waiting_text(round_, 1, {("Deal", 2)}, SimpleNamespace(messages=messages))
+    assert told == "waits in round 2 for Deal from party 3, 9"
 
 
 def test_live_sessions(session):

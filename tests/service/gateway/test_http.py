@@ -5,6 +5,7 @@ import sqlite3
 
 import pytest
 
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
@@ -164,6 +165,14 @@ FRAMEWORK = f"""
 405 DELETE /wallet/v1/keys
 405 GET /mpc/v1/sign {SIGN_UP} {LOGIN}
 """
+
+
+async def test_addresses_are_those_of_hex_without_a_gap(client):
+    key = keys("ed25519")[1].public_key.encode().hex()
+    for text, status in ((key, 200), ("0x" + key, 200), (f"{key[:4]} {key[4:]}", 400), ("12", 400)):
+        query = {"curve": "ed25519", "public_key": text}
+        found = await client.request("GET", "/wallet/v1/address", params=query)
+        assert found.status_code == status
 
 
 async def test_errors_of_the_framework_are_json(client):

@@ -2,11 +2,14 @@
 
 import os
 from dataclasses import replace
+from unittest.mock import create_autospec
 
 import pytest
 
+from mpcsim.service.gateway.api.token_keys import TokenKeys
+from mpcsim.service.gateway.registry import Registry, SigningKeys
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.tokens import TokenVerifier
+from mpcsim.service.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
 from tests.helpers.gateway import CURVES
 
 
@@ -16,6 +19,16 @@ async def holder_of(client, share):
     reply = await client.request("GET", path)
     assert reply.headers["cache-control"] == "no-store"
     return replace(client, token=reply.json()["token"])
+
+
+@pytest.mark.parametrize(("ends", "deleted"), [((), 0), ((11, 50), 0), ((10, 50), 1)])
+async def test_an_earlier_key_is_deleted_once_it_has_ended(ends, deleted):
+    pem = make_signing_key()
+    (jwk,) = TokenIssuer(pem).jwks()["keys"]
+    registry = create_autospec(Registry, instance=True)
+    registry.signing_keys.return_value = SigningKeys(pem, tuple(jwk | {"exp": end} for end in ends))
+    await TokenKeys(registry, "gateway", lambda: 10.0).delete_expired_keys()
+    assert registry.forget_signing_keys.call_count == deleted
 
 
 async def test_a_key_token_opens_the_vault_of_its_key_and_signs_with_it(gateway, client):

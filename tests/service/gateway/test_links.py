@@ -69,6 +69,15 @@ def test_a_request_and_its_answer_pass_the_network(answers, ends, passed):
     assert [name for name, *_ in times.spans] == ["operator", "operator-link", "operator-link"]
 
 
+def test_who_has_said_hello_is_known_while_it_is_out_of_reach():
+    gone = LinkFailed(503, "gone", OPERATOR)
+    at = link(port(hello=[gone, HELLO, gone]))
+    with pytest.raises(LinkFailed, match="gone"):
+        run(at.hello())
+    for answers in (True, False):
+        assert (run(at.hello(fresh=True)), at.is_answering) == (HELLO, answers)
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_whoever_asks_who_a_silent_node_is_waits_for_half_a_second_at_most(known):
     """All who ask share one question; after two seconds the node counts as not answering."""

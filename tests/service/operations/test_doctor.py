@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -156,6 +157,16 @@ def test_an_identity_counts_that_all_records_name(monkeypatch):
     doctor = Doctor(registry, {}, rng=SystemRng(), pause_s=0)
     doctor._registered()
     assert doctor._recorded_identities == {1: b"one"}
+
+
+def test_a_user_whom_the_registry_has_lost_is_known_by_a_share():
+    registry = create_autospec(Registry, instance=True)
+    registry.user_by_name.return_value = registry.user.return_value = None
+    doctor = Doctor(registry, {}, rng=SystemRng(), pause_s=0)
+    doctor.keys = {(name, "ed25519") for name in ("one", "another")}
+    assert doctor.user_id("one") == "one"
+    with pytest.raises(UsageError, match="no user has the name or the identifier 'none'"):
+        doctor.user_id("none")
 
 
 def test_what_is_under_way_is_looked_at_again(house):

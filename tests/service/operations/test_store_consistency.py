@@ -112,6 +112,21 @@ def test_files_of_different_moments(tmp_path, past, caplog, moments, lines, able
     assert not caplog.records
 
 
+@pytest.mark.parametrize("present", [1, 2])
+def test_one_share_in_force_tells_that_the_registry_is_older(present):
+    """Whether it is one MPC node's or both nodes'; of a user that it does not know, too."""
+    at = ("user", "ed25519")
+    found = RegisteredKey(*at, "ab" * 32, b"", "", 0, b"")
+    shares = [ShareInfo(name, *at, b"", ACTIVE, 0) for name in ("ab" * 32, "cd" * 32)][:present]
+    held = dict(zip(MPC_NODES, [shares[:1], shares[1:]], strict=True))
+    check = ConsistencyCheck({at: KnownKey(None, held)}, {"user"})
+    check.record_outcome(at, found, consistent=True, lone_vote=False)
+    assert check._registry_older == [at]
+    assert [*ConsistencyCheck({at: KnownKey(None, held)}, set())._inconsistencies.values()] == [
+        [at]
+    ]
+
+
 def put_right(copies, folder, roles):
     """As the documentation says."""
     for role in roles:

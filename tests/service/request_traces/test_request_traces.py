@@ -115,16 +115,19 @@ def asks(path, *calls, role="gateway", at_s=10.0, ms=30.0, **more):
     return line(role, at_s, ms, path, calls=list(calls), **more)
 
 
+def warning(at_s):
+    made = {"time": f"2026-01-01T00:00:{at_s:09.6f}+00:00", "role": "operator"}
+    return made | {"level": "WARNING", "event": "look out", "request_id": "order-9"}
+
+
 def machines(off_s):
     """Three machines; the operator's clock is wrong."""
-    warning = {"time": f"2026-01-01T00:00:{10.012 + off_s:09.6f}+00:00", "role": "operator"}
-    warning |= {"level": "WARNING", "event": "look out", "request_id": "order-9"}
     first = [call("gateway", "/mpc/v1/sign", 1.0, 31.0), call("gateway", "/x", 35.0, 36.0)]
     return [
         asks("/v3/wallet/sign", *first, role="node", ms=40.0),
         asks("/mpc/v1/sign", call("operator", "/sign", 3, 23), at_s=10.002, ms=28.0),
         line("operator", 10.010 + off_s, 10.0),
-        warning,
+        warning(10.012 + off_s),
     ]
 
 
@@ -163,7 +166,8 @@ MADE_UP = {
         asks("/mpc/v1/sign", at_s=10.002),
         line("operator", 10.005, 8.0),
         line("operator", 10.011, 8.0, "/open", status=404),
-        line("operator", 10.05, 8.0),
+        warning(10.012),
+        *(line("operator", at_s, 8.0) for at_s in (10.05, 10.056)),
     ],
     "failures and phases": [
         asks("/mpc/v1/sign", ANSWERED, **FAILURES | {"status": 500}),
@@ -187,7 +191,7 @@ def told(folder, lines):
         yield f"work {w.number} {w.name}, party {w.party} at {w.site}, {at}, {w.cause}"
     for e in trace.endings:
         yield f"party {e.party} {e.status} after {e.at_ms:.2f} ms {e.text}".rstrip()
-    yield f"{trace.name} {trace.verdict.value}"
+    yield f"{trace.name} {trace.verdict.value} after {trace.finished_ms:.2f} ms"
 
 
 @pytest.mark.parametrize("name", MADE_UP)

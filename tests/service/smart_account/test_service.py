@@ -6,6 +6,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from eth_abi import encode
@@ -16,6 +17,7 @@ from mpcsim.crypto.rng import SeededRng
 from mpcsim.service.smart_account import errors, setup
 from mpcsim.service.smart_account.chain import contracts, transactions
 from mpcsim.service.smart_account.chain.chain import Fees
+from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcError
 from mpcsim.service.smart_account.client import client as clients
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.operation import gas
@@ -254,14 +256,25 @@ def sponsored_by(service, owner):
 
 
 def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monkeypatch):
-    """It has cost nothing of what the user may spend in a day."""
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
-    budgets = embedded.service._risk, embedded.service._gas_budget
-    before = [Counter(budget._spent) for budget in budgets]
     with pytest.raises(errors.BadRequest, match=r"^max_fee_per_gas: below 1250000000001, what the"):
         ask(embedded, Endpoint.SEND, **flow._body())
-    assert [Counter(budget._spent) for budget in budgets] == before
+
+
+NOT_SENT = [errors.BadRequest("no"), errors.Refused("no"), JsonRpcError("send", {})]
+
+
+@pytest.mark.parametrize("failure", NOT_SENT)
+def test_what_is_not_sent_costs_nothing_of_what_a_user_may_spend(
+    embedded, owner, monkeypatch, failure
+):
+    flow, service = embedded.until_send(owner, to=SOMEBODY, sponsored=True), embedded.service
+    monkeypatch.setattr(service, "_bundle", Mock(side_effect=failure))
+    before = [Counter(budget._spent) for budget in (service._risk, service._gas_budget)]
+    with pytest.raises(type(failure)):
+        ask(embedded, Endpoint.SEND, **flow._body())
+    assert [Counter(budget._spent) for budget in (service._risk, service._gas_budget)] == before
 
 
 def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner, monkeypatch):

@@ -285,7 +285,7 @@ class Decision:
             return
         try:
             one.with_vote(other).check(self._identities)
-        except (RecordError, KeyError):
+        except RecordError:
             return
         if self._is_newer(record.public_key, record.number):
             self.record = one.with_vote(other)

@@ -177,7 +177,7 @@ class Streaming:
                 return None
             session_id = bytes(body.received[:SESSION_ID_BYTES])
             session = await self._sessions.find(caller.claims, session_id)
-        except (Refused, ClientDisconnect):
+        except Refused:
             return None  # the router meets the same error, and answers it
         return session if len(session.nodes) == 1 else None
 

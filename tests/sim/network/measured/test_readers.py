@@ -105,8 +105,12 @@ def test_the_unit_and_the_column_can_be_said(tmp_path: Path) -> None:
     path.write_text("rtt,rtt_tcp\n90000,2\n")
     (series,) = read(path, unit="us", column="rtt").series
     assert series.rtt_ms == pytest.approx((90.0,))
-    with pytest.raises(UsageError, match="which of the columns 'rtt', 'rtt_tcp'"):
+    with pytest.raises(UsageError, match=r"x.csv, .*which of the columns 'rtt', 'rtt_tcp'"):
         read(path)
+    for other in ("mean size", "mean total"):
+        path.write_text(f"{other}\n1\n2\n")
+        with pytest.raises(UsageError, match=rf"x.csv, .*'{other}'"):
+            read(path)
 
 
 def test_a_triangle_with_directions_that_differ(tmp_path: Path) -> None:
