@@ -1,6 +1,6 @@
 """Queue of Argon2id computations, fair between users: many passwords of one hold up nobody else.
 
-A computation takes a core and 64 MiB for a tenth of a second, so the number of concurrent ones is
+A computation takes a core and 64 MiB for 50 ms and more, so the number of concurrent ones is
 bounded. The others wait: those of one user in order of arrival, and users are served round robin
 (``FairScheduler``). The number that may wait is bounded for each user and in all; beyond that a
 request is refused.

@@ -125,13 +125,6 @@ def test_a_repeated_seed_gives_independent_secrets(name):
         assert not mine & others, (i, j)
 
 
-def test_the_same_session_is_the_same():
-    """A snapshot resumes to what it was: nothing but the seed, the share and the session enters."""
-    party = SESSIONS["ecdsa"][0](SeededRng("a cloned machine"))
-    again, _ = Party.resume(party.definition, party.snapshot(), share=party.share)
-    assert drawn(again) == drawn(party)
-
-
 def test_nothing_that_is_drawn_depends_on_the_order_in_which_messages_arrive():
     said = []
     for schedule in (oldest_first, lambda messages: len(messages) - 1):

@@ -63,23 +63,6 @@ def test_start_only_once():
         party.start()
 
 
-def test_messages_before_the_start_are_kept():
-    """Whoever starts last has not missed anything."""
-    parties = [dkg.party(AGREED, i, session_id=bytes(32), rng=SeededRng(i)) for i in (1, 2, 3)]
-    late = parties[0]
-    for party in parties[1:]:
-        for send in party.start():
-            if send.to == late.me:
-                assert late.receive(party.me, send.data) == []
-                assert late.receive(party.me, send.data) == []  # a duplicate is a duplicate
-    assert late.receive(2, b"garbage") == []
-    assert late.waiting_state() is None
-    assert late.outcome is None
-    kinds = [send.kind for send in late.start()]
-    assert kinds == ["Commit", "Commit", "Reveal", "Reveal"]
-    assert late.waiting_state().missing == {"Reveal": {2, 3}}
-
-
 @pytest.mark.parametrize(
     ("agreed", "text"),
     [

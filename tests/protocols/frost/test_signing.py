@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.protocols import frost, keys, results, run
-from mpcsim.protocols.frost import FROST
 from tests.helpers.sessions import check_frost, signing_parties
 from tests.helpers.tiers import examples
 
@@ -44,16 +43,6 @@ def test_any_quorum_signs_any_message(quorum, message, seed):
 @pytest.mark.parametrize("message", [b"", bytes(frost.MAX_MESSAGE_BYTES)])
 def test_shortest_and_longest_message(message):
     assert_signs(keys("ed25519"), (1, 2), message)
-
-
-def test_the_contract():
-    assert (FROST.name, FROST.number) == ("frost", 3)
-    assert [(r.number, r.name, len(r.sends)) for r in FROST.rounds] == [
-        (1, "commit", 1),
-        (2, "sign", 1),
-        (3, "aggregate", 0),
-    ]
-    assert all(sends.sealed for _, sends in FROST.kinds())
 
 
 # ------------------------------------------------------------------ set-up

@@ -23,8 +23,6 @@ from tests.helpers import gateway as service
 from tests.helpers.gateway import Client, refusal, until
 from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic
 
-NO_ANSWER = (502, "the operator's MPC node answers something else than it was asked")
-
 
 async def in_pieces(*pieces):
     for piece in pieces:
@@ -147,7 +145,7 @@ async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, 
         lambda answer: replace(answer, messages=(noise,) * (MAX_MESSAGES_OF_NODE + over)),
     )
     if over:
-        assert await refusal(client.ask("sign", request)) == NO_ANSWER
+        assert await refusal(client.ask("sign", request)) == no_answer_of(OPERATOR)
     else:
         reply = wire.SignReply.from_bytes(await client.ask("sign", request))
         assert len(reply.messages) == MAX_MESSAGES_OF_NODE
@@ -208,9 +206,6 @@ def be_honest(gateway):
         link.node.__dict__.pop("handle", None)
 
 
-# ---------------------------------------------------------------------- whose turn it is
-
-
 # ---------------------------------------------------------------------- what is no answer
 
 
@@ -232,20 +227,6 @@ async def asked(gateway, client, verb, party):
                 await client.sign(signing, signer=party)
 
     return work
-
-
-@pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "standing"])
-async def test_what_is_no_answer_is_a_nodes_failure(verb, party, gateway, client):
-    asking = await asked(gateway, client, verb, party)
-    for garbage in (b"?", bytes(200)):
-        lie(gateway, party, verb, lambda reply, garbage=garbage: garbage)
-        with pytest.raises(service.Failed) as failed:
-            await asking()
-        assert (failed.value.status, failed.value.error) == no_answer_of(party)
-        assert failed.value.response.json()["party"] == party
-        be_honest(gateway)
-    if verb != "standing":
-        await asking()  # nothing is left behind
 
 
 def no_answer_of(party):
@@ -270,6 +251,7 @@ def no_envelope(reply):
     return replace(wire.Answer.from_bytes(reply), messages=(b"?",)).to_bytes()
 
 
+GARBAGE = [lambda reply: b"?", lambda reply: bytes(200)]
 FOREIGN_MAIL = [
     forged(session_id=bytes(32)),
     forged(sender=CLIENT),
@@ -277,13 +259,21 @@ FOREIGN_MAIL = [
     forged(receiver=7),
     no_envelope,
 ]
+SAID = {
+    **dict.fromkeys(("open", "standing"), GARBAGE),
+    **dict.fromkeys(("generate", "recover", "sign", "exchange"), GARBAGE + FOREIGN_MAIL),
+}
 
 
-@pytest.mark.parametrize("verb", ["generate", "recover", "sign", "exchange"])
-async def test_mail_that_no_mpc_node_sends_is_its_failure(verb, party, gateway, client):
+@pytest.mark.parametrize("verb", SAID)
+async def test_what_no_mpc_node_says_is_its_failure(verb, party, gateway, client):
     asking = await asked(gateway, client, verb, party)
-    for change in FOREIGN_MAIL:
+    for change in SAID[verb]:
         lie(gateway, party, verb, change)
-        assert await service.refusal(asking()) == no_answer_of(party)
+        with pytest.raises(service.Failed) as failed:
+            await asking()
+        assert (failed.value.status, failed.value.error) == no_answer_of(party)
+        assert failed.value.response.json()["party"] == party
         be_honest(gateway)
-    await asking()
+    if verb != "standing":
+        await asking()  # nothing is left behind
