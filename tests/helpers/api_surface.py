@@ -5,6 +5,7 @@ copy beside the test, so that a field that became optional, a limit or a status 
 Of a field's words it shows the beginning of its example, and whether there are none.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,17 @@ def check_surface(document: Json, reviewed: Path) -> None:
 
 
 def check_described(document: Json) -> None:
-    """Fail where an operation has no words or no name of its own, or an error code no row."""
+    """Fail where an operation has no words or no name of its own, an example is no value of its
+    field, or an error code has no row."""
     found = [operation for each in document["paths"].values() for operation in each.values()]
     for operation in found:
         assert operation["summary"], operation
         assert operation["description"], operation
     assert len({operation["operationId"] for operation in found}) == len(found)
+    for schema in document["components"]["schemas"].values():
+        for field in schema.get("properties", {}).values():
+            pattern = field.get("pattern", "")
+            assert all(re.search(pattern, str(each)) for each in field.get("examples", ())), field
     for code in document["components"]["headers"]["X-Error-Code"]["schema"]["enum"]:
         assert f"\n| `{code}` | " in document["info"]["description"]
 

@@ -32,6 +32,8 @@ SHOWN_BY = {
     "node/api/": "tests/node/test_docs.py",
     "mpcsim/service/gateway/api/": "tests/service/gateway/test_docs.py",
     "mpcsim/service/smart_account/": "tests/service/gateway/test_docs.py",
+    "mpcsim/service/smart_account/operation/": "tests/service/smart_account/test_operation.py",
+    "mpcsim/service/gateway/defaults.py": "tests/cli/test_cli.py",
     "mpcsim/service/errors.py": "tests/service/test_error_codes.py",
     "mpcsim/bench/": "tests/bench/test_bench.py",
     "repr=": "tests/repo/test_secrecy.py::test_fields_that_are_not_shown_stay_hidden",

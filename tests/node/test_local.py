@@ -197,6 +197,7 @@ def test_it_works_beside_a_running_loop(clock):
 
 def test_coroutines_run_in_the_services_time():
     with local(WAN) as service:
+        assert service.elapsed_ms == 0
 
         async def story():
             async with service.async_user("alice") as alice, service.async_user() as nobody:

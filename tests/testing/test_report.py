@@ -8,62 +8,8 @@ from tests.helpers.processes import pytest_with_the_kit
 
 pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
 
-TESTS = '''
-import pytest
-from mpcsim.testing import ApiRun, MessageReplay, run_protocol
-from mpcsim.testing.runs.scenarios import frost_signing
-from tests.testing import faulty, implementations, own_invariants
-from tests.testing.own_node import OwnNode
-
-
-class Echoes(faulty.Faulty):
-    """An error that repeats the request, as web frameworks like to."""
-
-    def says(self, asked, said):
-        print("asked", asked)
-        with open("secrets.txt", "a") as file:
-            print(asked.token, file=file)
-            if said.status == 200 and asked.operation in ("generate", "recover"):
-                record = said.document
-                print(record["encrypted_share"], record["secret_store"], sep="\\n", file=file)
-                print(asked.document["password"], file=file)
-        if said.status == 400:
-            seen = [asked.document, asked.token]
-            return faulty.Said.of(422, {"detail": [{"msg": "Field required", "input": seen}]})
-        return said
-
-
-@pytest.fixture(params=[Echoes])
-def wallet_target(request):
-    with OwnNode(request.param) as target:
-        yield target
-
-
-def test_drawn(wallet_target, check_service):
-    check_service(wallet_target)
-
-
-def test_own(check_service):
-    with OwnNode() as target:
-        check_service(target, invariants=[own_invariants.no_share_signs_twice])
-
-
-def test_by_hand():
-    with OwnNode(Echoes) as target:
-        api = ApiRun(target)
-        api.generate("alice", "ed25519")
-        print("many lines\\n" * 1000)
-        api.sign_nonsense("alice", "ed25519", "no message")
-
-
-def test_protocol():
-    scenario = implementations.Fragile.of(frost_signing(2, 3, (1, 2)))
-    run_protocol(scenario, replays=(MessageReplay(3, before=2),))
-
-
-def test_something_else():
-    assert [1] == [2]
-'''
+TESTS = Path(__file__).with_name("failing_tests.txt").read_text(encoding="utf-8")
+"""A file of tests of a service with mistakes."""
 
 
 def pytest_in(folder: Path, *options: str) -> str:

@@ -85,13 +85,10 @@ def test_rates(text, rate):
     assert Rate.parse(str(rate)) == rate
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "5/0s", "5/", "1e3", "5/1h", "٣", "5 /60s"])
-def test_what_is_no_rate_is_refused(text):
-    with pytest.raises(UsageError):
-        Rate.parse(text)
-
-
-def test_rates_that_cannot_be():
+def test_what_is_no_rate_is_refused():
+    for text in ("", "0", "-1", "5/0s", "5/", "1e3", "5/1h", "٣", "5 /60s"):
+        with pytest.raises(UsageError):
+            Rate.parse(text)
     for values in ((0,), (1.5,), (True,), (1, math.inf), (1, math.nan)):
         with pytest.raises(UsageError):
             Rate(*values)

@@ -11,7 +11,7 @@ from mpcsim.service.errors import LinkFailed, Refused
 from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.grants import GrantRefused, Scope, StaleGrant
+from mpcsim.service.rpc.grants import Scope, StaleGrant
 from mpcsim.sim.run.realtime.clock import run
 
 HELLO = wire.Hello(OPERATOR, bytes(32), bytes(32), bytes(64), bytes(16), 0)
@@ -43,7 +43,6 @@ ENDINGS = {
     "out of reach": ([LinkFailed(503, "gone", OPERATOR)], "gone", ["on_handled"]),
     "restarted": ([StaleGrant("old"), b"yes"], b"yes", ["on_handled", "receive_reply 3"]),
     "restarted again": ([StaleGrant("old")] * 2, "at odds", ["receive_refusal 75", "on_handled"]),
-    "at odds": ([GrantRefused("no")], "at odds", ["receive_refusal 75", "on_handled"]),
     "late": ([TimeoutError()], "in time", ["on_handled"]),
 }
 """What an MPC node does, what becomes of the call, and what passes the network after it."""

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -65,7 +65,7 @@ def check(line: Line, sent: list[Any], rates: tuple[float, float]) -> None:
 @pytest.mark.parametrize("http", ["1.1", "2"])
 @given(connections(), rates, rates, losses, losses, ways, ways, messages)
 def test_any_messages(
-    http: Literal["1.1", "2"],
+    http: str,
     connection: Connection,
     rate: float,
     back_rate: float,
