@@ -21,8 +21,8 @@ the protocol alone, without the vault (scope ``protocol``).
 
 One call is one draw, and what came before it matters: calls in a row find connections with wide
 windows, and one that was idle for longer than its retransmission timeout begins again with a small
-one. Signing with secp256k1 from Seoul over LTE, the institution in Singapore, takes 290 ms in a row
-and 560 ms after ten seconds of silence (medians). Both are right: the first is what a busy caller
+one. Signing with secp256k1 from Seoul over LTE, the institution in Singapore, takes 320 ms in a row
+and 600 ms after ten seconds of silence (medians). Both are right: the first is what a busy caller
 sees, the second one who signs now and then. ``repeat`` measures either:
 
     >>> call = partial(alice.post, "/v3/wallet/sign", json=order)

@@ -26,7 +26,7 @@ class Profile:
     seconds: float | None = None
     """Time budget."""
     both_curves: float = 0.25
-    """Share of the keys that are on secp256k1, whose generation takes some hundred times as long
+    """Share of the keys that are on secp256k1, whose generation takes some forty times as long
     as on ed25519."""
 
     def __post_init__(self) -> None:

@@ -26,8 +26,8 @@ from node.errors import CallerGone, PasswordsBusy
 T = TypeVar("T")
 
 MAX_WAITING: Final = 256
-"""Highest number of waiting computations: half a minute of computing on one core, which is as long
-as most callers wait."""
+"""Highest number of waiting computations: 13 to 25 s of computing on one core; most
+callers wait for 30 s."""
 MAX_WAITING_PER_USER: Final = 16
 """Highest number of waiting computations of one user."""
 NICE: Final = 10

@@ -54,7 +54,7 @@ COMPILING: Final = (
     "for a service under load (python -m mpcsim.capacity.precompile does all of it)\n"
 )
 ANNOUNCED_S: Final = 300.0
-"""Time for which one announcement serves for all processes: twice as long as compiling takes."""
+"""Time for which one announcement serves for all processes: three times what compiling takes."""
 
 
 @cache

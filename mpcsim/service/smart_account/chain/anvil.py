@@ -47,7 +47,7 @@ GAS_OF_USER: Final = 30_000_000
 """Gas that each user's transactions may use in a day: some hundred operations. Their traces take up
 to six bytes a unit of gas (calls that do nothing), so 180 MB of a day."""
 KEPT_FULL_BLOCKS: Final = 4.0
-"""Full blocks, of 30 million gas, whose gas the kept ones may have used in all: 600 MB of traces.
+"""Full blocks, of 30 million gas, whose gas the kept ones may have used in all: 720 MB of traces.
 Beyond that empty blocks push the oldest out, whoever's they are: users together could otherwise use
 up the memory, and with it everybody's accounts."""
 MEMORY_BYTES: Final = 1 << 30

@@ -21,7 +21,8 @@ from mpcsim.service.smart_account.errors import BadRequest
 Value = ChecksumAddress | int | bytes
 
 MAX_BYTES: Final = 1 << 16
-"""Longest byte field of a request: a block of 30 million gas carries some 1.8 MB at most."""
+"""Longest byte field of a request: a block of 30 million gas carries ten times that and
+more, at 40 gas a byte that is not 0."""
 
 UINT256_MAX: Final = (1 << 256) - 1
 UINT120_MAX: Final = (1 << 120) - 1

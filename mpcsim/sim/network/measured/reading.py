@@ -77,7 +77,7 @@ REMEDIES: Final[Mapping[str, str]] = {
 }
 """Remedies for a file that is refused, by format."""
 LARGEST_BYTES: Final = 256 * 1024 * 1024
-"""Largest file: a year of pings, one a second, has twice that; a tenth of it says as much."""
+"""Largest file: a year of pings, one a second, has nine times that; a tenth of it says as much."""
 
 
 @dataclass(frozen=True)
