@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -24,30 +25,10 @@ from mpcsim.testing.protocols import (
 from tests.testing import planted
 from tests.testing.planted import toss
 
-FOUND = {
-    "echo missing": ("agreement", 34, 16),
-    "nonces from the key alone": ("fresh", 2, 14),
-    "opened early, without echo": ("rushing", 3, 14),
-    "commitments not waited for": ("rushing", 3, 14),
-    "coin in an abort": ("no_secrets_in_outcomes", 44, 17),
-    "coins of the system": ("deterministic", 1, 14),
-    "opening unchecked": ("agreement", 79, 16),
-    "wrong one blamed": ("blame_is_right", 78, 17),
-    "raises at zero": ("no_exception", 82, 17),
-    "order of arrival": ("agreement", 6, 18),
-    "duplicates are attacks": ("blame_is_right", 9, 21),
-    "early messages forgotten": ("no_hang", 5, 21),
-    "sessions not told apart": ("no_exception", 22, 16),
-    "a failed check ends well": ("agreement", 34, 16),
-    "blinding of the session alone": ("fresh", 2, 14),
-    "opening fails, nobody named": ("somebody_is_named", 78, 17),
-    "echo convicts": ("blame_is_right", 34, 16),
-    "coin in base64": ("no_secrets_in_outcomes", 44, 17),
-    "number of the process": ("deterministic", 1, 14),
-    "one draw for two": ("fresh", 2, 14),
-    "a field that nobody checks": ("every_field_counts", 114, 14),
-    "notices of an abort dropped": ("no_hang", 47, 17),
-}
+FOUND = dict(
+    line.split(": ")
+    for line in Path(__file__).with_name("planted_bugs.txt").read_text("utf-8").splitlines()
+)
 """By bug: the check that finds it, the number of the example (of some 115), and the lines in which
 it is told. Examples 34 and 35 are the two-faced party."""
 
@@ -58,12 +39,13 @@ def test_bugs_are_all_in_the_table() -> None:
 
 @pytest.mark.parametrize("bug", FOUND)
 def test_planted(bug: str) -> None:
-    check, number, lines = FOUND[bug]
+    number = int(FOUND[bug].split()[2].removesuffix(","))
     (example,) = islice(protocol_examples(planted.planted(bug), (2,)), number - 1, number)
     with pytest.raises(BrokenInvariant) as caught:
         example()
     broken = caught.value
-    assert (broken.name, len(str(broken).splitlines())) == (check, lines), broken
+    lines = len(str(broken).splitlines())
+    assert f"{broken.name}, example {number}, {lines} lines" == FOUND[bug], broken
     if broken.failure is not None:
         with pytest.raises(type(broken)) as again:
             exec(broken.failure.snippet, {})

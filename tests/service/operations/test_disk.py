@@ -5,6 +5,7 @@ import logging
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager, nullcontext, suppress
+from pathlib import Path
 
 import pytest
 
@@ -177,25 +178,11 @@ async def generate(folder):
         return client.give_key("ed25519")
 
 
-LOST = {
-    "gateway: it has no signing_key": "DELETE FROM secrets WHERE name = 'signing_key'",
-    "gateway: its suspension_key is none": (
-        "UPDATE secrets SET value = 'g' || substr(value, 2) WHERE name = 'suspension_key'"
-    ),
-    "gateway: its signing_key is none": (
-        "UPDATE secrets SET value = replace(value, 'PRIVATE', 'PIRATE')"
-    ),
-    "operator: it has no seal key": "DELETE FROM secrets WHERE name = 'seal_key'",
-    "operator: its seal key is another": "UPDATE secrets SET value = 'text'",
-    "institution: its seal key is another": "UPDATE secrets SET value = zeroblob(31)",
-    "operator: it has no identity": "DELETE FROM secrets WHERE name = 'identity'",
-    "institution: its identity is another": (
-        "UPDATE secrets SET value = zeroblob(64) WHERE name = 'identity'"
-    ),
-    "institution: the other MPC node's identity is none": (
-        "UPDATE secrets SET value = zeroblob(31) WHERE name = 'peer_identity'"
-    ),
-}
+LOST = dict(
+    line.split(" -> ")
+    for line in Path(__file__).with_name("lost_secrets.txt").read_text("utf-8").splitlines()
+)
+"""What is said of a store, and what has become of it."""
 
 
 @pytest.mark.parametrize("what", LOST)

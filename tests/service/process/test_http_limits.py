@@ -6,8 +6,7 @@ import logging
 import resource
 import socket
 from dataclasses import replace
-from itertools import pairwise, product
-from unittest.mock import Mock
+from itertools import pairwise
 
 import pytest
 import uvicorn
@@ -21,7 +20,6 @@ from mpcsim.service.process.http_limits import (
     MOST_DROPPED_BYTES,
     OTHER_FILES,
     ConnectionLimits,
-    HttpConnection,
     Limit,
     fit_open_files,
     uvicorn_options,
@@ -425,14 +423,6 @@ def test_answers_that_are_read_slowly_and_not_at_all(server):
     connection.send(ask() * 2)
     server.wait(LIMITS.body_s + 1e-6)
     assert server.closed == {Limit.UNREAD: 1}
-
-
-@pytest.mark.parametrize(("behind", "paused"), [*product([False, True], repeat=2)])
-def test_a_connection_that_is_behind_or_paused_is_not_read(behind, paused):
-    at = Mock(_is_refused=False, **{"transport.is_closing.return_value": False})
-    at.flow.read_paused, at._handle = paused, lambda: setattr(at, "_is_behind", behind)
-    HttpConnection.resume_handling(at)
-    assert at.transport.resume_reading.called == (not behind and not paused)
 
 
 BROKEN = [
