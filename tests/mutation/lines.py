@@ -27,18 +27,7 @@ OPTIONS = ("-q", "-n0", "-pno:cacheprovider", "-ptests.mutation.plugin")
 AT_ONCE = 40
 """Files of tests that are recorded before the record is written."""
 MOST_NEAR = 100
-SHOWN_BY = {
-    "node/models.py": "tests/node/test_docs.py",
-    "node/api/": "tests/node/test_docs.py",
-    "mpcsim/service/gateway/api/": "tests/service/gateway/test_docs.py",
-    "mpcsim/service/smart_account/": "tests/service/gateway/test_docs.py",
-    "mpcsim/service/smart_account/operation/": "tests/service/smart_account/test_operation.py",
-    "mpcsim/service/gateway/defaults.py": "tests/cli/test_cli.py",
-    "mpcsim/service/errors.py": "tests/service/test_error_codes.py",
-    "mpcsim/bench/": "tests/bench/test_bench.py",
-    "repr=": "tests/repo/test_secrecy.py::test_fields_that_are_not_shown_stay_hidden",
-    "ConfigDict": "tests/repo/test_secrecy.py::test_fields_that_are_not_shown_stay_hidden",
-}
+SHOWN_BY: dict[str, str] = json.loads((HERE / "shown_by.json").read_text("utf-8"))
 """Tests that compare what a module declares with a reviewed copy, by a part of a mutant's name."""
 DEFAULTS = "tests/repo/test_public_names.py::test_defaults_are_as_written_down"
 

@@ -1,5 +1,6 @@
 """Invariants of a service beside a reviewed copy: what each says of right and wrong answers."""
 
+import json
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,10 +35,20 @@ CHILD = {"xpub": derive(ROOT, (1,)).key.xpub(), "public_key": checks.child_of(RO
 NO_POINT = base58.b58encode_check(base58.b58decode_check(ROOT.xpub())[:45] + bytes(33)).decode()
 RECORD = {"key_id": "0" * 64, "encrypted_share": "x", "secret_store": "y", "curve": "ed25519"}
 RECORD |= {"public_key": f"0x{ED_KEY}"}
+FAILED = "Authentication failed: "
+WANTED = '{"code": 756, "message": "JWT_INVALID"}'
 JUDGED: dict[Any, list[Any]] = {
     checks.error_is_as_specified: [
         (Answer(404, '{"error": "x"}', {"Content-Type": "Application/JSON; charset=utf-8"}),),
         *((Answer(404, text, {}),) for text in ('{"error": "x"}', '{"error": ""}', '["error"]')),
+    ],
+    checks.unauthenticated_is_refused: [
+        ("sign", Answer(status, json.dumps({"error": error})), 756)
+        for status, error in (
+            (401, FAILED + WANTED), (400, FAILED + WANTED), (401, f"x{FAILED}{WANTED}"),
+            (401, FAILED + "no JSON"), (401, FAILED + "[756]"),
+            (401, FAILED + '{"code": 757}'), (401, FAILED + '{"code": 756}'),
+        )
     ],
     checks.signature_is_right: [
         *(("ed25519", ED_KEY, HASH, found) for found in (ED_SIGNED, ED_SIGNED[1:], None)),

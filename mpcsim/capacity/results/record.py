@@ -375,7 +375,8 @@ class RunRecord:
         return in_time / (end - begin)
 
     def made_of(self, slowest: float = 1.0, operation: str | None = None) -> dict[str, float]:
-        """Return the mean latency of calls that succeeded, by ``PARTS``. Milliseconds.
+        """Return the mean latency of calls that succeeded, by ``PARTS``, over the whole run, its
+        first tenth included. Milliseconds.
 
         Args:
             slowest: share of the calls: 0.01 are the slowest hundredth.

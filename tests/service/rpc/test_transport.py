@@ -67,10 +67,15 @@ def against(talk, test, limits=None, host=LOOPBACK):
             await test(transport, server)
         finally:
             await transport.close()
+            assert transport._session is None or transport._session.closed
             listening.close()
             await asyncio.sleep(0)
 
     asyncio.run(run())
+
+
+def test_what_was_never_used_is_closed_too():
+    asyncio.run(HttpTransport("http://127.0.0.1:1").close())
 
 
 def saying(body, *headers, status="200 OK"):

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import warnings
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -270,6 +271,7 @@ SPOILT_TEXTS = [
     (lambda s: s[:8] + "====" + s[8:], "base64"),
     (lambda s: s + "\u0100", "base64"),
     (lambda s: s[:8] + "+" + s[9:], "base64"),
+    (lambda s: s[:8] + "/" + s[9:], "base64"),
     (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected [12]"),
     (lambda s: text(b"\4" + raw(s)[1:]), "version 4, expected [12]"),
     (lambda s: text(raw(s)[:20]), "too short|truncated"),
@@ -284,7 +286,10 @@ def test_malformed_text(which, spoil, reason):
         ("encrypted_share", vault.EncryptedShare.from_text),
         ("secret_store", vault.SecretStore.from_text),
     ][which]
-    with pytest.raises(vault.MalformedVault, match=rf"^{name}: .*({reason})"):
+    with (
+        warnings.catch_warnings(action="error"),
+        pytest.raises(vault.MalformedVault, match=rf"^{name}: .*({reason})"),
+    ):
         read(spoil(sealed("malformed")[which]))
 
 
