@@ -25,7 +25,7 @@ from mpcsim.service.mpc_node.verbs.activation import Activation, ListShares, Sco
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.data_folder import claim_folder, store_file
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.activation_messages import AbortEpoch, AbortEpochReply
+from mpcsim.service.rpc.activation_messages import AbortEpoch, AbortEpochReply, GetActivationState
 from mpcsim.service.rpc.statements import Abort, SignedRecord
 from mpcsim.service.storage.database import StoreFailed, StoreProblem
 from mpcsim.service.storage.expiry import periodic_expiry
@@ -134,7 +134,8 @@ async def test_a_node_is_swept_by_time(tmp_path):
 
     now = [0.0]
     with closing(service.open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
-        await service.Client.of(gateway).begin_generate("ed25519")
+        client = service.Client.of(gateway)
+        await client.begin_generate("ed25519")
         threads = {thread.name for thread in threading.enumerate()}
         assert threads >= {f"sweeping {who}" for who in ("gateway", "operator", "institution")}
         node, swept = gateway.links[OPERATOR].node, threading.Semaphore(0)
@@ -153,7 +154,10 @@ async def test_a_node_is_swept_by_time(tmp_path):
         with periodic_expiry("operator", node.sweep, 0.001):
             assert holds_at(59) == 1
             assert holds_at(61) == 0
-        assert len(gateway.links[INSTITUTION].node.store.share_inventory("", 9)) == 1
+        link, user_id = gateway.links[INSTITUTION], await client.user_id()
+        assert len(link.node.store.share_inventory("", 9)) == 1
+        service.ask_node(link, "standing", user_id, GetActivationState(user_id, "ed25519"))
+        assert not link.node.store.share_inventory("", 9)
     with closing(open_gateway(tmp_path)) as gateway:
         assert not any(service.shares_of(gateway).values())
 

@@ -25,6 +25,7 @@ def test_it_arrives_as_what_it_was(refused):
     found = from_json(refused.status, body, OPERATOR)
     assert type(found) is type(refused)
     assert (found.status, str(found)) == (refused.status, str(refused))
+    assert found.retry_after_s == refused.retry_after_s
     if isinstance(refused, errors.NodeFailed):
         assert found.party == refused.party
     assert isinstance(from_json(refused.status, body, INSTITUTION), errors.LinkFailed)
