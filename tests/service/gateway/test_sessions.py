@@ -13,6 +13,7 @@ from mpcsim.protocols import reshare
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.gateway.sessions import sessions
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
@@ -59,6 +60,15 @@ def gateway(gateway):
 
 
 # ---------------------------------------------------------------------- one at a time
+
+
+async def test_the_log_has_key_and_session_of_every_request(monkeypatch, gateway, client, ec_share):
+    noted = []
+    monkeypatch.setattr(sessions, "annotate_request", lambda **fields: noted.append(fields))
+    party, messages = await client.begun(ec_share)
+    await client.finished(ec_share, party, messages)
+    named = {"key_id": ec_share.record.epoch.hex(), "session_id": party.session_id}
+    assert noted == 2 * [named]
 
 
 async def test_a_second_signature_is_refused_and_the_first_unharmed(gateway, client, ec_share):

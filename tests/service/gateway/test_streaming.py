@@ -277,6 +277,28 @@ async def test_whatever_is_wrong_with_a_body_it_is_stored_first(error):
         [piece async for piece in pieces]
 
 
+@pytest.mark.parametrize("looks", [0, 1])
+async def test_nothing_of_a_body_goes_on_after_its_session_has_ended(looks):
+    data, passed = wire.Exchange(SID, (letter(0), letter(7))).to_bytes(), []
+    body = SimpleNamespace(received=data[:-3], is_complete=False)
+
+    async def read_more(patience_s):
+        body.is_complete = True
+        return data[-3:]
+
+    def raise_if_ended():
+        if len(passed) == looks:
+            raise NO_SUCH_SESSION
+
+    body.read_more = read_more
+    with pytest.raises(streaming._StoreFirst):
+        async for piece in streaming._validated_pieces(
+            body, ExchangeValidator(lambda header: None), 7.0, raise_if_ended, len
+        ):
+            passed.append(piece)
+    assert len(passed) == looks
+
+
 @pytest.mark.parametrize("error", [InvalidEncoding("x"), NO_SUCH_SESSION])
 def test_a_wrong_answer_is_the_nodes_fault(error):
     def look(piece):
