@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import itertools
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -78,6 +79,23 @@ def settings() -> Iterator[str]:
 
 def test_what_is_run_is_as_written_down():
     check_reviewed(settings(), Path(__file__).with_name("settings.txt"))
+
+
+def test_one_run_is_enough(monkeypatch, capsys):
+    monkeypatch.setattr("mpcsim.bench.sections", lambda *arguments: iter(()))
+    assert main(["bench", "--only", "protocols", "--runs", "1"]) == 0
+    assert main(["bench", "--only", "protocols", "--runs", "0"]) == 2
+    assert "--runs must be at least 1" in capsys.readouterr().err
+
+
+def test_a_partys_time_is_that_of_its_start_and_its_messages(monkeypatch):
+    clock = itertools.count(0, 5)
+    monkeypatch.setattr(protocols.time, "process_time_ns", lambda: next(clock))
+    party = protocols.TimedParty(SimpleNamespace(start=list, receive=lambda sender, data: []))
+    party.start()
+    assert party.cpu_ns == 5
+    party.receive(2, b"")
+    assert party.cpu_ns == 10
 
 
 @pytest.mark.soak

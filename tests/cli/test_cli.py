@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from mpcsim.cli.command import Command, Options
 from mpcsim.cli.service import gateway as gateway_command
 from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
+from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, ROLES
 from mpcsim.platforms import require_posix
 from mpcsim.service.operations import HOST, free_port, open_gateway
@@ -159,6 +160,13 @@ def test_a_negative_number_is_a_value():
     assert given == [("1", "-60"), ("-.5",)]
     with pytest.raises(click.NoSuchOption):
         command.make_context("add", ["1", "--sixty"])
+
+
+@pytest.mark.parametrize(("text", "right"), [("0", 0), ("1", 1), ("65535", 1), ("65536", 0)])
+def test_a_port_is_a_number_from_1_to_65535(text, right, monkeypatch):
+    monkeypatch.setenv("GATEWAY_PORT", text)
+    with nullcontext() if right else pytest.raises(UsageError, match="GATEWAY_PORT"):
+        assert ports.gateway_port() == int(text)
 
 
 def test_serve_says_which_ports_are_taken(monkeypatch, capsys, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from mpcsim import Scenario, __version__
 from mpcsim.cli import main
-from mpcsim.cli.simulate.compare import MOST_KEPT, replay_scenario, signing_call
+from mpcsim.cli.simulate.compare import MOST_KEPT, _identical, replay_scenario, signing_call
 from mpcsim.errors import UsageError
 from mpcsim.sim import Measured, signing_point
 from mpcsim.sim.run import duplicate
@@ -168,6 +168,15 @@ def test_rows_as_a_table(scenario: str, tmp_path: Path) -> None:
 def test_a_reference_shows_the_format_of_files(capsys, command, said) -> None:
     assert main([*command.split(), "--reference"]) == 0
     assert said in capsys.readouterr().out
+
+
+def test_scenarios_with_the_times_of_the_first_are_named() -> None:
+    differences = {"a": (0.0, 0.0), "b": (0.0, 1.0), "c": (1.0, 0.0), "d": (0.0, 0.0)}
+    rows = [
+        {"name": name, "difference_ms": {"mean": mean, "p50": p50}}
+        for name, (mean, p50) in differences.items()
+    ]
+    assert _identical([{"name": "first"}, *rows]) == ["a", "d"]
 
 
 @pytest.mark.parametrize(("samples", "kept"), [(MOST_KEPT, True), (MOST_KEPT + 1, False)])

@@ -30,7 +30,7 @@ BINDING = re.compile(
 """Calls whose arguments must all tell: what they return is bound to each."""
 UNSEEN = (None, "strict", "detail")
 """Keyword arguments against our own bugs, and texts."""
-SILENT = re.compile(r"(^|\.)_?(log|logger)\.\w+$|warn$")
+SILENT = re.compile(r"(^|\.)_?(LOG|log|logger)\.\w+$|warn$")
 OWN_BUGS = frozenset({"InternalError", "NotImplementedError", "AssertionError"})
 
 

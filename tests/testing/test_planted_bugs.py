@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,7 @@ from mpcsim.testing.protocols import (
     run_protocol,
     rushing,
 )
+from mpcsim.testing.runs import session_checks
 from tests.testing import planted
 from tests.testing.planted import toss
 
@@ -82,6 +84,14 @@ def test_an_honest_session_that_is_wrong_is_told_first() -> None:
     told = r"ran coin toss\n  2. it is wrong\n(.*\n)+    check_protocol\(\n"
     with pytest.raises(BrokenInvariant, match=told):
         check_protocol(wrong, cheaters=())
+
+
+def test_one_party_that_notices_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SimpleNamespace(outcomes={1: "the same", 2: "another"})
+    monkeypatch.setattr(session_checks, "run_protocol", lambda *_, **__: run)
+    for second, noticed in (("another", False), ("the other", True)):
+        honest = {1: "the same", 2: second}
+        assert session_checks._has_effect(None, None, honest) is noticed  # type: ignore[arg-type]
 
 
 OWN = {

@@ -5,14 +5,16 @@ import os
 import threading
 from contextlib import closing, suppress
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
-from mpcsim.ids import CLIENT, MPC_NODES, ROLES
+from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols import reshare
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.gateway.sessions import sessions
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
 from mpcsim.sim.run.faults import delay
@@ -59,6 +61,15 @@ def gateway(gateway):
 
 
 # ---------------------------------------------------------------------- one at a time
+
+
+async def test_the_log_has_key_and_session_of_every_request(monkeypatch, gateway, client, ec_share):
+    noted = []
+    monkeypatch.setattr(sessions, "annotate_request", lambda **fields: noted.append(fields))
+    party, messages = await client.begun(ec_share)
+    await client.finished(ec_share, party, messages)
+    named = {"key_id": ec_share.record.epoch.hex(), "session_id": party.session_id}
+    assert noted == 2 * [named]
 
 
 async def test_a_second_signature_is_refused_and_the_first_unharmed(gateway, client, ec_share):
@@ -282,6 +293,44 @@ async def test_what_was_not_told_is_forgotten_once_it_is_over(clock, gateway, cl
     assert not gateway.gateway.sessions._close_later
     gateway.links[2].down = False
     await client.sign(ec_share)
+
+
+async def test_what_was_not_told_is_kept_until_the_last_of_a_place_is_over(clock, gateway):
+    table, now = gateway.gateway.sessions, clock.now
+    table._close_later["place"] = [SimpleNamespace(expires_at=now + s) for s in (10, 50)]
+    for after, left in ((10, True), (49, True), (50, False)):
+        clock.now = now + after + sessions.LINK_TIMEOUT_S
+        await table._expire()
+        assert bool(table._close_later) is left
+
+
+async def test_an_interrupted_activation_goes_on_and_ends_no_vote(monkeypatch, gateway, client):
+    made, activation = [], gateway.gateway.activation
+
+    async def run(decision, times):
+        made.append(decision)
+
+    monkeypatch.setattr(activation, "_run_decision", run)
+    await activation._resume_interrupted(await client.user_id(), "ed25519")
+    assert [decision._aborting for decision in made] == [False]
+
+
+async def test_statements_are_exchanged_once_a_minute(clock, gateway):
+    attestations, begun = gateway.gateway.attestations, []
+
+    async def answer():
+        return "yes"
+
+    def exchange(party):
+        begun.append(party)
+        attestations._exchanged_at[party] = clock.now
+
+    attestations._start_exchange = exchange
+    clock.now += 1_000
+    for after, exchanged in ((0, 2), (59.9, 2), (0.1, 4)):
+        clock.now += after
+        assert await attestations.ask_with_attestation(OPERATOR, answer) == "yes"
+        assert len(begun) == exchanged
 
 
 # ---------------------------------------------------------------------- requests that are cancelled

@@ -17,6 +17,7 @@ from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import LinkFailed, NodeFailed, no_such_session, node_unreachable
+from mpcsim.service.gateway.defaults import LEASE_S
 from mpcsim.service.gateway.links.mpc_nodes import InProcess, OverHttp
 from mpcsim.service.gateway.sessions import body_validation, streaming
 from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
@@ -277,6 +278,28 @@ async def test_whatever_is_wrong_with_a_body_it_is_stored_first(error):
         [piece async for piece in pieces]
 
 
+@pytest.mark.parametrize("looks", [0, 1])
+async def test_nothing_of_a_body_goes_on_after_its_session_has_ended(looks):
+    data, passed = wire.Exchange(SID, (letter(0), letter(7))).to_bytes(), []
+    body = SimpleNamespace(received=data[:-3], is_complete=False)
+
+    async def read_more(patience_s):
+        body.is_complete = True
+        return data[-3:]
+
+    def raise_if_ended():
+        if len(passed) == looks:
+            raise NO_SUCH_SESSION
+
+    body.read_more = read_more
+    with pytest.raises(streaming._StoreFirst):
+        async for piece in streaming._validated_pieces(
+            body, ExchangeValidator(lambda header: None), 7.0, raise_if_ended, len
+        ):
+            passed.append(piece)
+    assert len(passed) == looks
+
+
 @pytest.mark.parametrize("error", [InvalidEncoding("x"), NO_SUCH_SESSION])
 def test_a_wrong_answer_is_the_nodes_fault(error):
     def look(piece):
@@ -299,6 +322,34 @@ async def test_a_body_that_is_wrong_in_the_middle_is_read_to_its_end(client, sig
 
     assert (await post(client, wrong, watched(), len(wrong))).status_code == 400
     assert ended.is_set()
+
+
+async def test_nothing_of_a_body_without_a_proof_goes_on(client, signing):
+    data = signing.body.to_bytes()
+    headers = {"Content-Type": wire.MEDIA_TYPE, "Content-Length": str(len(data))}
+    answer = await client.request(
+        "POST", "/mpc/v1/exchange", content=in_two(data, 20_000), headers=headers
+    )
+    assert answer.status_code == 410
+    assert not signing.port.got
+    signing.finish((await post(client, data, in_two(data, 20_000))).content)
+
+
+@pytest.mark.parametrize(("timeout_s", "patience_s"), [(4.0, 2.0), (1e6, LEASE_S)])
+async def test_a_body_may_take_as_long_as_the_lease_and_half_of_the_link(
+    timeout_s, patience_s, monkeypatch, gateway, client, signing
+):
+    waited, validated = [], streaming._validated_pieces
+
+    def pieces(body, validator, patience, *more):
+        waited.append(patience)
+        return validated(body, validator, patience, *more)
+
+    monkeypatch.setattr(streaming, "_validated_pieces", pieces)
+    monkeypatch.setattr(gateway.links[OPERATOR], "timeout_s", timeout_s)
+    data = signing.body.to_bytes()
+    assert (await post(client, data, in_two(data, 1000), len(data))).status_code == 200
+    assert waited == [patience_s]
 
 
 async def test_a_client_that_leaves_ends_what_was_forwarded_for_it(gateway, client, signing):

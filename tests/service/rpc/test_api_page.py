@@ -28,6 +28,8 @@ async def test_a_part_of_the_page_that_is_not_read_holds_neither_files_nor_the_l
 
     async def send(message):
         assert message.get("status", 200) == 200
+        if "headers" in message:
+            assert dict(message["headers"])[b"content-type"].startswith(b"text/css")
         if body := message.get("body"):
             bodies[-1].append(body)
         for number in range(256):
