@@ -32,7 +32,8 @@ from node.errors import ApiError, BadRequest, UntrustedNode
 from node.models import StoredShare
 
 MAX_SHARE_BYTES: Final[Mapping[str, int]] = {"secp256k1": 1 << 15, "ed25519": 1 << 10}
-"""More than twice what the client's share of a wallet's key takes."""
+"""More than the client's share of a wallet's key takes: 32.2 kB with k = 4 in OT extension, 12.7 kB
+with k = 1, and 0.4 kB on ed25519."""
 
 
 def parse_store(secret_store: str) -> SecretStore:

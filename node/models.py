@@ -29,7 +29,8 @@ from mpcsim.service.rpc.wire import MAX_MESSAGE_BYTES
 from mpcsim.service.web import idempotency
 
 MAX_ENCRYPTED_SHARE: Final = 1 << 16
-"""Characters; a secp256k1 share with its multiplication state takes about 17,000."""
+"""Characters; a secp256k1 share with its multiplication state takes about 17,000, or 43,000
+with k = 4 in OT extension."""
 MAX_SECRET_STORE: Final = 1 << 12
 """Characters."""
 MAX_PRESIGNATURES: Final = 64

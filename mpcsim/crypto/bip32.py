@@ -37,7 +37,7 @@ MAX_STEPS: Final = 10
 """Limit of steps in a path: twice the depth of BIP 44's. A caller's path costs a computation a
 step."""
 REMEMBERED: Final = 1024
-"""Limit of cached children; some 500 bytes each."""
+"""Limit of cached children; some 800 bytes each."""
 
 PATH = Seq(U32, MAX_STEPS)
 """Codec of a path. A decoded path is still to be checked (``check_path``)."""

@@ -54,13 +54,13 @@ CHECKSUM_BYTES = 8
 authenticated encryption."""
 
 KNOWN_RECORDS = 4096
-"""Limit of public records remembered as consistent; some 200 bytes each for three holders."""
+"""Limit of public records remembered as consistent; some 300 bytes each for three holders."""
 
 _KNOWN_CONSISTENT: set[bytes] = set()
 
 MAX_DISCARDED = 1 << 16
 """Limit of shares (epoch and holder) of which a process remembers that multiplication state was
-discarded; the oldest goes first; some 400 bytes each."""
+discarded; the oldest goes first; some 600 bytes each."""
 
 MAX_SHARE_BYTES = 1 << 22
 """Largest stored share accepted: 256 parties with OT state, with room to spare."""
@@ -392,8 +392,8 @@ RECORD: Codec = SelfContained(PublicKeyRecord)
 def _consistent(record: PublicKeyRecord, group: Group) -> PublicKeyRecord:
     """Return the record if its parts fit together.
 
-    The check takes a dozen multiplications; it is done once for a share that is loaded for every
-    signature. Records are public, and only consistent ones are remembered.
+    The check takes five multiplications for 2 of 3 holders; it is done once for a share that is
+    loaded for every signature. Records are public, and only consistent ones are remembered.
     """
     encoded = group.name.encode() + record.encode(WireContext(group))
     if encoded not in _KNOWN_CONSISTENT:

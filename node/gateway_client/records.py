@@ -13,7 +13,7 @@ from mpcsim.service.rpc.statements import KeyRecord, RecordError, SignedRecord
 from node.errors import UntrustedNode
 
 REMEMBERED: Final = 1024
-"""Records whose signatures are not verified again; some 700 bytes each."""
+"""Records whose signatures are not verified again; some 1400 bytes each."""
 
 
 class UnsignedRecord(UntrustedNode):

@@ -26,7 +26,7 @@ from mpcsim.frozen_dict import freeze_fields
 from mpcsim.ids import PartyId
 
 REMEMBERED = 1 << 16
-"""Limit of used presignatures that a process remembers; the oldest goes first; 200 bytes each."""
+"""Limit of used presignatures that a process remembers; the oldest goes first; 400 bytes each."""
 
 _WIRE = WireContext(SECP256K1)
 

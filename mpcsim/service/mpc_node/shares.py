@@ -15,7 +15,7 @@ from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc.activation_messages import ACTIVE
 
 DECODED_SHARES: Final = 1024
-"""Shares kept in decoded form, some 40 kB each."""
+"""Shares kept in stored and decoded form, some 30 kB each."""
 
 
 class KeyShares:

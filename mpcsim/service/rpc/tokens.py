@@ -39,7 +39,7 @@ ACCESS_AUDIENCE: Final = (*KEY_AUDIENCE, "node")
 """Audience of access tokens."""
 
 MAX_TOKEN_CHARS: Final = 4096
-"""Longest token looked at. One of the gateway's own has at most about 1600 characters."""
+"""Longest token looked at. One of the gateway's own has at most about 1500 characters."""
 REMEMBERED_TOKENS: Final = 1024
 """Verified tokens whose signature is not checked again."""
 

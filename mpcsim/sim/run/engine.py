@@ -34,7 +34,7 @@ from mpcsim.sim.run.session import (
 from mpcsim.sim.trace import Trace
 
 MAX_EVENTS = 1_000_000
-"""Number of events after which a run is taken for a bug; a session has a few hundred."""
+"""Number of events after which a run is taken for a bug; a session of three has some hundred."""
 MAX_RESENDS = 10_000
 """Most repetitions of a waiting party's messages before the deadline."""
 

@@ -15,7 +15,7 @@ SIGNED: Final = 64
 ones are harmless to forget: the share of an older vote has been deleted, on the other node's
 signature; and no vote follows an older abort, since its session has ended."""
 ENTERED: Final = 64
-"""Sessions of a user and curve that ended without a vote and are kept, some 200 bytes each. Of
+"""Sessions of a user and curve that ended without a vote and are kept, some 250 bytes each. Of
 older ones a restored store does not know that they ended: their epochs are in doubt."""
 
 
