@@ -362,6 +362,30 @@ async def test_a_client_that_leaves_ends_what_was_forwarded_for_it(gateway, clie
     assert not signing.port.acted
 
 
+@pytest.mark.parametrize("forwarding", ["stream", "store"])
+async def test_nobody_waits_for_an_answer_to_a_client_that_has_left(
+    forwarding, gateway, client, signing
+):
+    handle, asked, given_up = signing.port.handle, asyncio.Event(), asyncio.Event()
+
+    async def hanging(verb, grant, data):
+        if verb == "exchange":
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                given_up.set()
+        return await handle(verb, grant, data)
+
+    signing.port.handle = hanging
+    asking = asyncio.create_task(post(client, data := signing.body.to_bytes(), data))
+    await asyncio.wait_for(asked.wait(), 10)
+    asking.cancel()
+    await asyncio.wait_for(given_up.wait(), 5)
+    await service.until(lambda: not gateway.gateway.sessions._sessions)
+    await service.until(lambda: not gateway.gateway.sessions._background)
+
+
 async def broken(gateway, client, data):
     """As a client behind a socket sees a reply that breaks off."""
     transport, shown = AsgiTransport(gateway.app), {"token": client.token, "body": data}
