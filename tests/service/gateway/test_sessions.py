@@ -98,14 +98,24 @@ async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, c
 @pytest.mark.parametrize("signer", MPC_NODES)
 async def test_a_key_signs_after_a_silent_callers_lease(signer, clock, gateway, client, ec_share):
     party, messages = await client.begun(ec_share, signer)
-    clock.now += LEASE_S - 1.5
-    with pytest.raises(Failed) as failed:
-        await client.sign(ec_share, signer=signer)
-    assert (failed.value.status, failed.value.error) == (409, SIGNING)
-    assert failed.value.response.headers["Retry-After"] == "2"
-    clock.now += 1.5
+    for seconds, left in ((LEASE_S - 1.5, "2"), (1.0, "1")):
+        clock.now += seconds
+        with pytest.raises(Failed) as failed:
+            await client.sign(ec_share, signer=signer)
+        assert (failed.value.status, failed.value.error) == (409, SIGNING)
+        assert failed.value.response.headers["Retry-After"] == left
+    clock.now += 0.5
     await client.sign(ec_share, signer=signer)
     assert await refusal(client.finished(ec_share, party, messages)) == (410, GONE)
+
+
+async def test_a_key_is_made_after_a_silent_makers_lease_and_not_before(clock, gateway, client):
+    client.give_key("ed25519")
+    await client.begin_recover("ed25519")
+    clock.now += LEASE_S - 0.5
+    assert (await refusal(client.recover("ed25519")))[0] == 409
+    clock.now += 0.5
+    await client.check_works(await client.recover("ed25519"))
 
 
 async def test_who_is_not_silent_keeps_the_place(clock, gateway, client):
