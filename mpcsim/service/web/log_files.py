@@ -46,7 +46,7 @@ FILES: Final = 5
 EVERY_S: Final = 0.2
 """Seconds between two writes."""
 MAX_WAITING: Final = 20_000
-"""Lines that may wait to be written, some 10 MB; then the oldest are missing."""
+"""Lines that may wait to be written, some 20 MB of memory; then the oldest are missing."""
 MAX_NAMES: Final = 100
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 
