@@ -364,3 +364,13 @@ def test_a_registered_record_counts_only_under_the_identities_of_both_nodes(chan
     assert Decision(USER, CURVE, PUBLIC, registered).record == record
     others = {**PUBLIC, changed: Identity(bytes(32)).public}
     assert Decision(USER, CURVE, others, registered).record is None
+
+
+@pytest.mark.parametrize("aborting", [True, False])
+def test_only_who_may_abort_asks_for_aborts_of_votes_that_stayed_alone(aborting):
+    decision = Decision(USER, CURVE, PUBLIC, None, aborting=aborting)
+    one, other = (decision._nodes[party] for party in MPC_NODES)
+    one.state = other.state = object()
+    one.votes[epoch("alone")] = "a vote"
+    decision._open_epochs = lambda: [epoch("alone")]
+    assert [request.party for request in decision._abort_requests()] == aborting * [INSTITUTION]

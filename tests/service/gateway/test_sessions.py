@@ -12,7 +12,8 @@ import pytest
 from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols import reshare
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
-from mpcsim.service.gateway.links.links import Link
+from mpcsim.service.errors import Refused
+from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions import sessions
 from mpcsim.service.gateway.sessions.sessions import LEASE_S
@@ -323,6 +324,21 @@ async def test_an_interrupted_activation_goes_on_and_ends_no_vote(monkeypatch, g
     monkeypatch.setattr(activation, "_run_decision", run)
     await activation._resume_interrupted(await client.user_id(), "ed25519")
     assert [decision._aborting for decision in made] == [False]
+
+
+async def test_who_asks_about_a_key_ends_no_vote(monkeypatch, gateway, client):
+    client.give_key("ed25519")
+    activation, asked = gateway.gateway.activation, []
+
+    async def resolve(*arguments, aborting=True):
+        asked.append(aborting)
+
+    monkeypatch.setattr(activation, "resolve", resolve)
+    with activation._registry._database.transaction() as cursor:
+        cursor.execute("UPDATE keys SET record = NULL")
+    with pytest.raises(Refused):
+        await activation.signed_record(await client.user_id(), "ed25519", Times())
+    assert asked == [False]
 
 
 async def test_statements_are_exchanged_once_a_minute(clock, gateway):
