@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,10 +55,9 @@ def told(value: Any) -> str:
         case tuple() if not hasattr(value, "_fields"):
             return "".join(f"\n  {told(each)}" for each in value)
         case _ if is_dataclass(value):
-            given = ((f.name, getattr(value, f.name)) for f in fields(value) if f.default is MISSING
-                     or getattr(value, f.name) != f.default)  # fmt: skip
-            shown = ", ".join(f"{name}={told(each)}" for name, each in given)
-            return f"{type(value).__name__}({shown})"
+            given = [(f, getattr(value, f.name)) for f in fields(value)]
+            shown = [f"{f.name}={told(each)}" for f, each in given if each != f.default]
+            return f"{type(value).__name__}({', '.join(shown)})"
     return repr(value)
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import EnumMeta
 from importlib import import_module
@@ -76,18 +76,27 @@ def callables() -> Iterator[tuple[str, Any]]:
                 yield from public(of)
 
 
+def arguments_of(of: Any) -> Iterable[inspect.Parameter]:
+    """The arguments; none of what tells none: a protocol, or a type of C."""
+    with suppress(TypeError, ValueError):
+        return inspect.signature(of).parameters.values()
+    return ()
+
+
 def defaults() -> Iterator[str]:
     """The default of every argument that has one which can be told in a few words."""
     for name, of in callables():
         made = dataclasses.fields(of) if dataclasses.is_dataclass(of) else ()
         new = {f.name: f.default_factory() for f in made if callable(f.default_factory)}
-        with suppress(TypeError, ValueError):
-            arguments = inspect.signature(of).parameters.values()
-            given = {a.name: new.get(a.name, a.default) for a in arguments}
-            told = [f"{a}={v!r}" for a, v in given.items() if v not in (None, inspect._empty)]
-            short = [each for each in told if len(each) <= 60 and "<" not in each]
-            if shown := ", ".join(each for each in short if each[0] != "_"):
-                yield f"{name}: {shown}"
+        told = []
+        for argument in arguments_of(of):
+            value = new.get(argument.name, argument.default)
+            text = f"{argument.name}={value!r}"
+            is_told = value is not None and value is not argument.empty
+            if is_told and len(text) <= 60 and "<" not in text and text[0] != "_":
+                told.append(text)
+        if told:
+            yield f"{name}: {', '.join(told)}"
 
 
 def test_defaults_are_as_written_down():

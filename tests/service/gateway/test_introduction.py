@@ -11,6 +11,7 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.errors import LinkFailed, Refused
+from mpcsim.service.gateway import introduction as introduction_module
 from mpcsim.service.gateway.activation import activation
 from mpcsim.service.gateway.introduction import NodeIntroduction
 from mpcsim.service.mpc_node.identity import Identity
@@ -149,6 +150,31 @@ async def test_it_waits_for_both_and_takes_place_once(caplog, gateway, client, e
     assert (await client.post("sign", request)).is_success
     await introduction.ensure_introduced()
     assert gateway.links[OPERATOR].node.sessions
+
+
+@pytest.mark.parametrize("verb", ["reset", "holdings", "standing"])
+async def test_an_mpc_node_that_fails_at_the_start_stops_nobody(verb, monkeypatch, gateway, client):
+    monkeypatch.setattr(introduction_module, "START_WAIT_S", -1.0)
+    clock = service.Clock()
+
+    share, node = client.give_key("ed25519"), gateway.links[OPERATOR].node
+    node.store._database._writer.execute("UPDATE shares SET state = 'voted'")
+    honest = node.handle
+
+    def handle(asked, *rest):
+        if asked == verb:
+            raise Refused(409, "not now")
+        return honest(asked, *rest)
+
+    node.handle = handle
+    introduction = anew(gateway, clock)
+    await introduction.introduce_at_start()
+    node.handle = honest
+    node.store._database._writer.execute("UPDATE shares SET state = 'active'")
+    clock.now += 1
+    await client.check_works(share)
+    assert introduction.start_is_over
+    await introduction.stop()
 
 
 # ---------------------------------------------------------------------- when it is due

@@ -315,3 +315,13 @@ async def test_a_name_that_is_not_free_is_refused_before_and_afterwards(error, r
         keys.check(call, "generation")
     with pytest.raises(Refused, match=re.escape(str(refusal))):
         await keys.remember(call, bytes(32))
+
+
+async def test_a_name_that_another_call_has_taken_meanwhile_is_refused():
+    with closing(registries.Registry()) as registry:
+        alice = registry.sign_up("alice")
+        registry.put_named_call(named_call(alice), key_id(1))
+        keys = IdempotencyKeys(registry, sessions=None)  # which it does not look at here
+        with pytest.raises(Refused, match=re.escape(str(idempotency_key_reused()))):
+            await keys.remember(named_call(alice, verb="recover"), bytes(32))
+        assert registry.is_named_call_in_force(named_call(alice)) is False
