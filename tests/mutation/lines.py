@@ -7,6 +7,7 @@ that are new or changed, it is completed.
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,11 @@ AT_ONCE = 40
 MOST_NEAR = 100
 SHOWN_BY: dict[str, str] = json.loads((HERE / "shown_by.json").read_text("utf-8"))
 """Tests that compare what a module declares with a reviewed copy, by a part of a mutant's name."""
-DEFAULTS = "tests/repo/test_public_names.py::test_defaults_are_as_written_down"
+COPIES = tuple(
+    f"tests/repo/test_public_names.py::test_{what}_are_as_written_down"
+    for what in ("defaults", "limits")
+)
+"""Tests that show every default and every number with a name."""
 
 
 class Lines:
@@ -47,8 +52,8 @@ class Lines:
     def tests(self, path: str, lines: Sequence[int] = (), branch: Sequence[int] = ()) -> list[str]:
         """The tests that run one of the lines, or any of the file.
 
-        First the quick ones beside the code and those that take a branch, as long as not too many
-        are of the same file.
+        First those that are made for the module and those that take a branch, quick ones before
+        slow ones; of files that are not, a few each.
         """
         by_line = self._contexts(path)
         found = {test for line in lines or by_line for test in by_line.get(line, ())}
@@ -58,7 +63,8 @@ class Lines:
         for seconds, test in sorted((self.seconds[test], test) for test in found):
             file = test.partition("::")[0]
             of_file[file] += 1
-            cost = _distance(path, file) * (seconds + 0.02) * of_file[file]
+            far = _distance(path, file)
+            cost = far * (seconds + 0.02) * (of_file[file] if far > 1 else 1)
             ranked.append((cost / 16 if test in taken else cost, test))
         return [test for _, test in sorted(ranked)]
 
@@ -67,7 +73,7 @@ class Lines:
         as run by whatever test came first.
 
         Those in files named after the module or in `SHOWN_BY`, or, if there are none, the quickest
-        of the folder that is named after the module's; then the one that shows all defaults.
+        of the folder that is named after the module's; then `COPIES`.
         """
         named = f"/test_{Path(mutant.path).stem}.py::"
         shown = tuple(tests for part, tests in SHOWN_BY.items() if part in mutant.name)
@@ -77,8 +83,8 @@ class Lines:
         quickest = sorted(self.seconds, key=lambda test: self.seconds[test])
         found = [test for test in quickest if test.startswith(shown) or named in test]
         near = [test for test in quickest if test.startswith(f"{folder}/")]
-        last = [DEFAULTS] if DEFAULTS in self.seconds else []
-        return [*(found or near[:MOST_NEAR]), *last]
+        copies = [test for test in COPIES if test in self.seconds]
+        return [*(found or near[:MOST_NEAR]), *copies]
 
     def _contexts_of(self, path: str) -> dict[int, set[str]]:
         return {
@@ -87,11 +93,18 @@ class Lines:
         }
 
 
+@cache
 def _distance(path: str, file: str) -> int:
-    """How far a file of tests is from the module, by their names."""
-    folders, module = path.removesuffix(".py").split("/")[:-1], Path(path).stem
-    beside = any(folder in file for folder in folders[1:] or folders)
-    return 1 if module in Path(file).stem else 4 if beside else 16
+    """How far a file of tests is from the module: 1 if it is named after it, or imports it; else
+    the farther, the fewer of its folders they share."""
+    module, tests = Path(path.removeprefix("mpcsim/")).with_suffix(""), Path(file).parts[1:]
+    name = ".".join(Path(path).with_suffix("").parts)
+    package, _, stem = name.rpartition(".")
+    imports = rf"from {re.escape(name)} import|from {re.escape(package)} import [^\n]*\b{stem}\b"
+    if stem in tests[-1] or re.search(imports, (ROOT / file).read_text("utf-8")):
+        return 1
+    near = module.parts[: max(1, len(module.parts) - 2)] == tests[: max(1, len(module.parts) - 2)]
+    return 8 if near else 64
 
 
 def _load() -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Whoever is outside uses what the rooms' faces offer, and what they offer is written down."""
 
+import ast
 import dataclasses
 import inspect
 import json
@@ -16,7 +17,7 @@ import pytest
 import mpcsim
 from tests.helpers.notebooks import notebooks
 from tests.helpers.public_names import private_in
-from tests.helpers.repo import ROOT
+from tests.helpers.repo import ROOT, parsed, python_files
 from tests.helpers.reviewed import check_reviewed
 
 PYTHON = re.compile(r"^```(?:py|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -101,6 +102,24 @@ def defaults() -> Iterator[str]:
 
 def test_defaults_are_as_written_down():
     check_reviewed(defaults(), NAMES.with_name("defaults.txt"))
+
+
+def limits() -> Iterator[str]:
+    """The numbers with a name of each module of the service and the node: bounds, times, sizes."""
+    for path in python_files("mpcsim/service", "node"):
+        name = path.relative_to(ROOT).with_suffix("")
+        assigned = [
+            each for each in parsed(path).body if isinstance(each, ast.Assign | ast.AnnAssign)
+        ]
+        targets = [getattr(each, "target", None) or each.targets[0] for each in assigned]
+        names = [each.id for each in targets if isinstance(each, ast.Name) and each.id.isupper()]
+        values = vars(import_module(".".join(name.parts))) if names else {}
+        if told := [f"{n}={values[n]:,}" for n in names if type(values[n]) in (int, float)]:
+            yield f"{name}: {', '.join(told)}"
+
+
+def test_limits_are_as_written_down():
+    check_reviewed(limits(), NAMES.with_name("limits.txt"))
 
 
 def test_what_rooms_offer_is_as_written_down():

@@ -133,6 +133,23 @@ def test_what_is_in_force_at_a_node_is_not_brought_there_again(world):
     assert world.settled() == epoch("first")
 
 
+def test_a_key_that_both_vote_for_is_brought_into_force_at_once(world):
+    world.prepare("new", "first")
+    asked, ask = [], world.ask
+    world.ask = lambda request, outcome: asked.append(request.scope.verb) or ask(request, outcome)
+    assert world.decide("new").is_consistent
+    assert asked == ["vote"] * 2 + ["activate"] * 2
+
+
+@pytest.mark.parametrize("claiming", [(), (OPERATOR,), (INSTITUTION,), MPC_NODES])
+def test_where_no_record_is_in_force_no_node_says_that_it_has_an_active_share(claiming):
+    decision = Decision(USER, CURVE, PUBLIC, None)
+    for party in MPC_NODES:
+        held = HeldShare(epoch("new"), b"public key", 0, vote_of(party, "new", number=party))
+        decision.take_state(party, ActivationState(held if party in claiming else None, None))
+    assert decision.is_consistent == (not claiming)
+
+
 def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped(party, world):
     """Its store was put back as it was before it had the new share."""
     world.prepare("new", "first")

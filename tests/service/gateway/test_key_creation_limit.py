@@ -11,7 +11,7 @@ from mpcsim.service.errors import too_many_key_creations
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.transport import AsgiTransport, Limits, ReplyTimeout
-from tests.helpers.gateway import Client, Failed, refusal, until
+from tests.helpers.gateway import Client, until
 from tests.helpers.tiers import examples
 from tests.service.gateway.test_sessions import nothing_open
 
@@ -138,34 +138,6 @@ async def test_signing_waits_for_none_of_it(gateway, client):
     await bob.check_works(await late)
 
 
-@pytest.mark.options(making_limit=1)
-async def test_one_user_waits_once_for_a_key(gateway, client):
-    begun = await client.begin_generate("ed25519")
-    bob, again = Client.of(gateway, "bob"), Client.of(gateway, "bob")
-    first = asyncio.create_task(bob.generate("ed25519"))
-    await until(lambda: waiting(gateway) == 1)
-    said = await refusal(again.generate("ed25519"))
-    assert said == (409, "a generation for this key is in progress")
-    await client.activate(*begun)
-    await bob.check_works(await first)
-
-
-@pytest.mark.options(making_limit=1, making_queue=1)
-async def test_those_for_whom_there_is_no_room_are_refused_and_may_come_again(gateway, client):
-    begun = await client.begin_generate("ed25519")
-    bob, carol = (Client.of(gateway, name) for name in ("bob", "carol"))
-    first = asyncio.create_task(bob.generate("ed25519"))
-    await until(lambda: waiting(gateway) == 1)
-    with pytest.raises(Failed) as failed:
-        await carol.generate("ed25519")
-    assert (failed.value.status, failed.value.error) == TOO_MANY
-    assert failed.value.response.headers["Retry-After"] == "10"
-    assert not first.done()
-    await client.activate(*begun)
-    await first
-    await carol.check_works(await carol.generate("ed25519"))
-
-
 @pytest.mark.options(making_limit=1, making_wait_s=1000)
 async def test_who_hangs_up_leaves_the_line_and_nothing_begins(gateway, client):
     """A handler is not cancelled when its caller goes away; this one takes note of it."""
@@ -182,11 +154,3 @@ async def test_who_hangs_up_leaves_the_line_and_nothing_begins(gateway, client):
     await client.activate(*begun)
     assert nothing_open(gateway)
     await bob.generate("ed25519")
-
-
-@pytest.mark.options(making_limit=1, making_s=1.0)
-async def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires(gateway, client):
-    late = await client.begin_generate("ed25519")
-    bob = Client.of(gateway, "bob")
-    await bob.generate("ed25519")  # without anybody else's request to wake the gateway up
-    assert (await refusal(client.activate(*late)))[0] == 410

@@ -3,9 +3,8 @@
 import asyncio
 import os
 import threading
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,14 +12,12 @@ from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols import reshare
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import Refused
+from mpcsim.service.gateway.defaults import LEASE_S
 from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions import sessions
-from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
-from mpcsim.sim.run.faults import delay
-from mpcsim.sim.run.realtime import clock as virtual
-from tests.helpers.gateway import Client, Failed, open_with, refusal, shares_of, until
+from tests.helpers.gateway import Client, refusal, shares_of, until
 from tests.helpers.key_records import said_to_be_signed
 
 EXISTS = "ed25519 key already exists for this user"
@@ -82,116 +79,7 @@ async def test_a_second_signature_is_refused_and_the_first_unharmed(gateway, cli
     await client.sign(ec_share)
 
 
-@pytest.mark.options(queue=1)
-async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, client, ec_share):
-    party, messages = await client.begun(ec_share)
-    second = asyncio.create_task(client.sign(ec_share))
-    await until(lambda: signing_line(gateway, ec_share))
-    assert await refusal(client.sign(ec_share)) == (409, QUEUE_FULL)
-    assert not second.done()
-    await client.finished(ec_share, party, messages)
-    await second
-
-
 # ---------------------------------------------------------------------- lost clients
-
-
-@pytest.mark.parametrize("signer", MPC_NODES)
-async def test_a_key_signs_after_a_silent_callers_lease(signer, clock, gateway, client, ec_share):
-    party, messages = await client.begun(ec_share, signer)
-    for seconds, left in ((LEASE_S - 1.5, "2"), (1.0, "1")):
-        clock.now += seconds
-        with pytest.raises(Failed) as failed:
-            await client.sign(ec_share, signer=signer)
-        assert (failed.value.status, failed.value.error) == (409, SIGNING)
-        assert failed.value.response.headers["Retry-After"] == left
-    clock.now += 0.5
-    await client.sign(ec_share, signer=signer)
-    assert await refusal(client.finished(ec_share, party, messages)) == (410, GONE)
-
-
-async def test_a_key_is_made_after_a_silent_makers_lease_and_not_before(clock, gateway, client):
-    client.give_key("ed25519")
-    await client.begin_recover("ed25519")
-    clock.now += LEASE_S - 0.5
-    assert (await refusal(client.recover("ed25519")))[0] == 409
-    clock.now += 0.5
-    await client.check_works(await client.recover("ed25519"))
-
-
-async def test_who_is_not_silent_keeps_the_place(clock, gateway, client):
-    client.give_key("ed25519")
-    session_id, share = await client.begin_recover("ed25519")
-    for _ in range(4):  # the caller is heard of all the time
-        clock.now += LEASE_S - 1
-        await client.exchange(session_id, ())
-        assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
-    await client.activate(session_id, share)
-    await client.check_works(share)
-
-
-async def test_who_is_being_served_is_not_silent(clock, gateway, client, share):
-    gateway.network.change(faults=[delay(200)])
-    signing = asyncio.create_task(client.sign(share))
-    await until(lambda: gateway.gateway.sessions._sessions)
-    clock.now += 2 * LEASE_S  # far away, an MPC node computes
-    assert await refusal(client.sign(share)) == (409, SIGNING)
-    await signing
-
-
-async def test_a_silent_caller_stays_while_nobody_wants_the_place(clock, gateway, client, ec_share):
-    party, messages = await client.begun(ec_share)
-    clock.now += 2 * LEASE_S
-    await client.finished(ec_share, party, messages)
-
-
-@pytest.mark.options(queue=3)
-async def test_who_waits_in_line_gets_a_silent_callers_place(clock, gateway, client, ec_share):
-    await client.begun(ec_share)
-    clock.now += LEASE_S - 0.1
-    waiting = [asyncio.create_task(client.sign(ec_share)) for _ in range(3)]
-    await until(lambda: signing_line(gateway, ec_share))
-    clock.now += 0.2
-    async with asyncio.timeout(10):
-        await asyncio.gather(*waiting)
-
-
-async def who_comes_while_a_silent_session_ends(gateway, client, ec_share):
-
-    def far(call):
-        async def slow(*arguments, **options):
-            await asyncio.sleep(0.1)
-            return await call(*arguments, **options)
-
-        return slow
-
-    for link in gateway.links.values():
-        link.call = far(link.call)
-    requests = [client.begin_sign(ec_share)[1] for _ in range(3)]
-    await client.ask("sign", requests[0])
-    first = asyncio.create_task(client.ask("sign", requests[1]))
-    await until(lambda: signing_line(gateway, ec_share))
-    await until(lambda: not gateway.gateway.sessions._sessions)
-    assert gateway.gateway.sessions._signing._waiters  # the turn is not free yet
-    async with asyncio.timeout(8):
-        await client.ask("sign", requests[2])
-    await first
-    await client.recover("secp256k1")  # and nobody is silent any more
-
-
-def test_who_comes_while_a_silent_session_ends_waits_no_longer():
-    """The one before in the line is lost as well."""
-
-    async def work():
-        clock = asyncio.get_running_loop().time
-        with closing(open_with(queue=2, lease_s=0.5, clock=clock)) as gateway:
-            client = Client.of(gateway)
-            await who_comes_while_a_silent_session_ends(
-                gateway, client, client.give_key("secp256k1")
-            )
-            assert nothing_open(gateway)
-
-    virtual.run(work())
 
 
 async def test_a_session_heard_of_after_it_was_called_off_is_closed(clock, gateway, client, share):
@@ -294,69 +182,60 @@ async def test_a_node_out_of_reach_is_named_and_leaves_no_lock(down, gateway, cl
     await client.recover("ed25519")
 
 
-async def test_what_was_not_told_is_forgotten_once_it_is_over(clock, gateway, client, ec_share):
-    party, messages = await client.begun(ec_share)
-    gateway.links[2].down = True
-    assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
-    assert gateway.gateway.sessions._close_later
-    clock.now += 1000
-    await client.sign(ec_share, signer=3)
-    assert not gateway.gateway.sessions._close_later
-    gateway.links[2].down = False
-    await client.sign(ec_share)
-
-
-async def test_what_was_not_told_is_kept_until_the_last_of_a_place_is_over(clock, gateway):
-    table, now = gateway.gateway.sessions, clock.now
-    table._close_later["place"] = [SimpleNamespace(expires_at=now + s) for s in (10, 50)]
-    for after, left in ((10, True), (49, True), (50, False)):
-        clock.now = now + after + sessions.LINK_TIMEOUT_S
-        await table._expire()
-        assert bool(table._close_later) is left
-
-
-async def test_an_interrupted_activation_goes_on_and_ends_no_vote(monkeypatch, gateway, client):
+async def test_only_before_the_next_key_an_interrupted_activation_ends_votes(
+    monkeypatch, gateway, client
+):
     made, activation = [], gateway.gateway.activation
 
     async def run(decision, times):
         made.append(decision)
 
     monkeypatch.setattr(activation, "_run_decision", run)
-    await activation._resume_interrupted(await client.user_id(), "ed25519")
-    assert [decision._aborting for decision in made] == [False]
+    at = await client.user_id(), "ed25519"
+    await activation._resume_interrupted(*at)
+    for aborting in ({}, {"aborting": False}):
+        await activation.resolve(*at, Times(), **aborting)
+    assert [decision._aborting for decision in made] == [False, True, False]
 
 
-async def test_who_asks_about_a_key_ends_no_vote(monkeypatch, gateway, client):
-    client.give_key("ed25519")
-    activation, asked = gateway.gateway.activation, []
+async def test_a_node_that_fails_in_an_activation_is_named_and_the_next_goes_well(
+    monkeypatch, caplog, gateway, client
+):
+    session_id, share = await client.begin_generate("ed25519")
+    call = gateway.links[OPERATOR].call
+
+    async def failing(scope, *rest):
+        if scope.verb != "close":
+            raise ValueError("a secret")
+        return await call(scope, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gateway.links[OPERATOR], "call", failing)
+        status, error = await refusal(client.activate(session_id, share))
+    assert (status, "the operator's MPC node has failed" in error) == (500, True)
+    assert "operator vote: ValueError" in caplog.messages
+    assert "a secret" not in caplog.text
+    await client.check_works(await client.generate("ed25519"))
+
+
+@pytest.mark.parametrize("asks", ["for the record", "to sign"])
+async def test_who_asks_about_a_key_ends_no_vote(asks, monkeypatch, gateway, client):
+    share, activation, asked = client.give_key("ed25519"), gateway.gateway.activation, []
 
     async def resolve(*arguments, aborting=True):
         asked.append(aborting)
 
     monkeypatch.setattr(activation, "resolve", resolve)
-    with activation._registry._database.transaction() as cursor:
-        cursor.execute("UPDATE keys SET record = NULL")
-    with pytest.raises(Refused):
-        await activation.signed_record(await client.user_id(), "ed25519", Times())
+    if asks == "to sign":
+        with gateway.links[OPERATOR].node.store._database.transaction() as cursor:
+            cursor.execute("DELETE FROM shares")
+        assert (await refusal(client.sign(share)))[0] == 404
+    else:
+        with activation._registry._database.transaction() as cursor:
+            cursor.execute("UPDATE keys SET record = NULL")
+        with pytest.raises(Refused):
+            await activation.signed_record(await client.user_id(), "ed25519", Times())
     assert asked == [False]
-
-
-async def test_statements_are_exchanged_once_a_minute(clock, gateway):
-    attestations, begun = gateway.gateway.attestations, []
-
-    async def answer():
-        return "yes"
-
-    def exchange(party):
-        begun.append(party)
-        attestations._exchanged_at[party] = clock.now
-
-    attestations._start_exchange = exchange
-    clock.now += 1_000
-    for after, exchanged in ((0, 2), (59.9, 2), (0.1, 4)):
-        clock.now += after
-        assert await attestations.ask_with_attestation(OPERATOR, answer) == "yes"
-        assert len(begun) == exchanged
 
 
 # ---------------------------------------------------------------------- requests that are cancelled

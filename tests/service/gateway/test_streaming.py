@@ -2,9 +2,10 @@
 what goes wrong half-way does no more than it would have."""
 
 import asyncio
+import gc
 import threading
 from contextlib import asynccontextmanager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import httpx
@@ -14,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine import Done
-from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
+from mpcsim.protocols.engine.envelope import ABORT_KIND, HEADER_BYTES, Envelope
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import LinkFailed, NodeFailed, no_such_session, node_unreachable
 from mpcsim.service.gateway.defaults import LEASE_S
@@ -270,7 +271,8 @@ async def test_whatever_is_wrong_with_a_body_it_is_stored_first(error):
         assert patience_s <= 7.0
         raise error
 
-    body = SimpleNamespace(received=b"\1" * 40, is_complete=False, read_more=read_more)
+    data = wire.Exchange(SID, (letter(7),)).to_bytes()
+    body = SimpleNamespace(received=data[:-3], is_complete=False, read_more=read_more)
     pieces = streaming._validated_pieces(
         body, ExchangeValidator(lambda header: None), 7.0, bool, len
     )
@@ -309,10 +311,28 @@ def test_a_wrong_answer_is_the_nodes_fault(error):
         streaming._validate_answer(OPERATOR, look, b"")
 
 
-async def test_a_body_that_is_wrong_in_the_middle_is_read_to_its_end(client, signing):
+@pytest.mark.parametrize("failure", [NO_SUCH_SESSION, asyncio.CancelledError()])
+async def test_a_reply_ends_as_what_fills_it_does(failure, caplog):
+    async def fail():
+        raise failure
+
+    for is_awaited in (True, False):
+        reply, task = streaming.Reply(), asyncio.create_task(fail())
+        await asyncio.wait([task])
+        reply.finish(task)
+        if is_awaited:
+            with pytest.raises(type(failure)):
+                await reply.wait_for_first_piece()
+    del reply, task
+    gc.collect()
+    assert not caplog.messages  # that nobody has heard of it
+
+
+@pytest.mark.parametrize(("start", "status"), [(0, 410), (33, 400)])
+async def test_a_body_that_is_wrong_is_read_to_its_end(start, status, gateway, client, signing):
     """A sender that is cut off while it still sends sees a broken connection, not the answer."""
     data = signing.body.to_bytes()
-    at = data.index(signing.body.session_id, 33)  # of the first envelope
+    at = data.index(signing.body.session_id, start)  # or that of the first envelope
     wrong, ended = data[:at] + bytes(32) + data[at + 32 :], asyncio.Event()
 
     async def watched():
@@ -320,8 +340,22 @@ async def test_a_body_that_is_wrong_in_the_middle_is_read_to_its_end(client, sig
             yield piece
         ended.set()
 
-    assert (await post(client, wrong, watched(), len(wrong))).status_code == 400
+    assert (await post(client, wrong, watched(), len(wrong))).status_code == status
     assert ended.is_set()
+    await gateway.gateway.sessions.cancel(gateway.gateway.sessions.open_sessions)
+
+
+@pytest.mark.parametrize("forwarding", ["stream", "store"])
+async def test_what_comes_before_the_mpc_node_has_the_session_goes_to_nobody(
+    forwarding, gateway, client, signing
+):
+    (session,) = gateway.gateway.sessions.open_sessions
+    session.open_nodes.clear()
+    answer = await client.post("exchange", signing.body)
+    assert (answer.status_code, answer.content) == (200, wire.MessageBatch(()).to_bytes())
+    assert not signing.port.got
+    session.open_nodes.add(OPERATOR)
+    await gateway.gateway.sessions.cancel([session])
 
 
 async def test_nothing_of_a_body_without_a_proof_goes_on(client, signing):
@@ -413,7 +447,47 @@ async def test_an_mpc_node_that_cannot_store_its_abort(gateway, client, signing,
     assert heard == [OPERATOR]
 
 
+@pytest.mark.parametrize("forwarding", ["stream", "store"])
+@pytest.mark.parametrize("sender", [CLIENT, OPERATOR])
+async def test_an_abort_counts_beside_other_messages(
+    sender, forwarding, monkeypatch, gateway, client, signing
+):
+    """The client's, even if the MPC node says that the session goes on."""
+    handle, heard = signing.port.handle, []
+    fields = vars(Envelope.decode(signing.body.messages[0])) | {"kind": ABORT_KIND, "body": b""}
+    fields |= {"sender": sender, "receiver": CLIENT if sender == OPERATOR else OPERATOR}
+    abort = (Envelope(**fields).encode(),)
+
+    async def going_on(verb, grant, data):
+        said = await handle(verb, grant, data)
+        if verb != "exchange":
+            return said
+        answer = wire.Answer.from_bytes(said)
+        if sender == CLIENT:
+            return replace(answer, open=1).to_bytes()
+        return replace(answer, messages=answer.messages + abort).to_bytes()
+
+    async def note(party):
+        heard.append(party)
+
+    for part in (gateway.gateway._streaming, gateway.gateway._router):
+        monkeypatch.setattr(part, "_on_node_abort", note)
+    signing.port.handle = going_on
+    messages = signing.body.messages + abort if sender == CLIENT else signing.body.messages
+    await client.ask("exchange", replace(signing.body, messages=messages))
+    assert heard == [OPERATOR] * (sender == OPERATOR)
+    assert not gateway.gateway.sessions.open_sessions
+
+
 async def test_an_mpc_node_that_was_started_anew_has_no_such_session(client, signing):
+    """What it does not have need not be closed there."""
+    handle = signing.port.handle
+
+    async def noted(verb, grant, data):
+        assert verb != "close"
+        return await handle(verb, grant, data)
+
+    signing.port.handle = noted
     signing.port.node.restart()
     response = await post(client, data := signing.body.to_bytes(), in_two(data, 1000), len(data))
     assert (response.status_code, response.json()["error"]) == NO_SESSION

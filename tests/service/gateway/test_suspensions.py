@@ -122,23 +122,28 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client, shar
     await heals(client, share)
 
 
-async def test_an_acknowledgement_that_cannot_be_stored_is_asked_for_again(
-    monkeypatch, gateway, client, share
+@pytest.mark.parametrize("write", ["acknowledge", "lift"])
+async def test_what_the_nodes_say_is_asked_for_again_until_it_is_stored(
+    write, monkeypatch, gateway, client, share
 ):
     registry, body, failed = gateway.gateway.registry, await client.suspension(share), []
-    acknowledge = registry.acknowledge
+    original = getattr(registry, write)
 
     def full(*arguments):
         if len(failed) < 3:
             failed.append(arguments)
             raise StoreFailed("registry.sqlite", StoreProblem.FULL)
-        acknowledge(*arguments)
+        original(*arguments)
 
-    monkeypatch.setattr(registry, "acknowledge", full)
+    monkeypatch.setattr(registry, write, full)
+    if write == "lift":
+        body = replace(body, notices=dict.fromkeys(MPC_NODES, b"?"))
     assert (await client.post("suspend", body)).status_code == 204
     await service.delivered(gateway)
     assert len(failed) == 3
-    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+    why = CAUGHT if write == "acknowledge" else None
+    assert at_the_nodes(gateway) == {OPERATOR: why, INSTITUTION: why}
+    assert bool(registry.suspension_notices()) == (write == "acknowledge")
 
 
 @pytest.mark.parametrize("again", [True, False])
@@ -161,6 +166,53 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
     assert len(gateway.gateway.registry.suspension_notices()) == len(MPC_NODES)
     assert await state(gateway) == [None]
     await refused(client, ec_share)
+
+
+async def test_what_could_not_be_written_is_owed_no_more_after_a_recovery(
+    monkeypatch, gateway, client, ec_share
+):
+    def full(*arguments):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(gateway.gateway.registry, "suspend", full)
+    assert (await client.post("suspend", await client.suspension(ec_share))).status_code == 500
+    await heals(client, ec_share)
+    await service.delivered(gateway)
+    assert await state(gateway) == [None]
+
+
+async def test_two_that_are_over_at_once_take_a_third_along(monkeypatch, gateway, client, share):
+    """One of them forgets it first."""
+    table, gate = gateway.gateway.suspensions, asyncio.Event()
+    await client.ask("suspend", await client.suspension(share))
+    await service.delivered(gateway)
+    deliver = table._deliver_notice
+
+    async def waiting(notice):
+        await gate.wait()
+        await deliver(notice)
+
+    monkeypatch.setattr(table, "_deliver_notice", waiting)
+    for body in await occasions(gateway, client, share, 2):
+        await client.ask("suspend", body)
+    await heals(client, share)
+    assert len(table._notices) == 3
+    gate.set()
+    await service.delivered(gateway)
+    assert not table._notices
+
+
+async def test_deliveries_end_when_the_gateway_stops(gateway, client, share):
+    body = await client.suspension(share)
+    service.set_down(gateway, True)
+    await client.ask("suspend", body)
+    table = gateway.gateway.suspensions
+    (task,) = table._undelivered.values()
+    await table.stop()
+    assert task.cancelled()
+    service.set_down(gateway, False)
+    table.deliver()
+    await service.delivered(gateway)
 
 
 async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client, share):
@@ -286,8 +338,9 @@ async def test_what_opens_at_neither_node_is_lifted(caplog, gateway, client):
         await service.delivered(gateway)
         assert all(why is None for rows in service.shares_of(gateway).values() for *_, why in rows)
         assert gateway.gateway.registry.suspension_notices() == []
-        said = "no longer suspended: no holder of a share asked for it"
-        assert caplog.messages[-1].endswith(said)
+        of = f"key {share.record.epoch.hex()} of user {client.token_user}"
+        said = f"{of} is no longer suspended: no holder of a share asked for it"
+        assert caplog.messages[-1] == said
     await client.check_works(share)
 
 

@@ -135,8 +135,8 @@ class AnswerValidator(BodyValidator):
         Args:
             most: largest number of messages.
         """
-        self.open = True
-        """Field ``open`` of the answer; True until it has arrived."""
+        self.open: bool
+        """Field ``open`` of the answer, once it has arrived."""
         self._most = most
         super().__init__(check)
 

@@ -85,12 +85,10 @@ class MessageRouter:
             Refused: the session has been cancelled.
         """
         async with self._sessions.serve_in_turn(session):
+            session.requests_to_come -= 1
             try:
                 sent = _read_headers(session, CLIENT, messages)
                 found = await self._route_all(caller, session, sent, opening)
-            except asyncio.CancelledError:
-                self._sessions.start_cancelling(session)
-                raise
             except BaseException:
                 await self._sessions.cancel([session])
                 raise

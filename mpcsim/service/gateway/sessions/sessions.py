@@ -44,8 +44,8 @@ Crashes
     close is lost   G repeats it before the next session of the key at that node (3)
 
 Where: places and ends here, queues in ``key_queue``; the nodes' side in ``mpc_node.sessions``.
-Checked by: ``tests/service/gateway``: ``test_sessions``, ``test_key_creation_limit``,
-``test_verbs``; ``tests/service/mpc_node/test_node``; killed processes in ``tests/campaign``.
+Checked by: ``tests/service/gateway``: ``test_session_table``, ``test_sessions``, ``test_verbs``,
+``test_key_creation_limit``; ``tests/service/mpc_node/test_node``; killed processes in ``tests/campaign``.
 """
 
 from __future__ import annotations
@@ -78,12 +78,7 @@ from mpcsim.service.errors import (
     no_such_session,
     too_many_key_creations,
 )
-from mpcsim.service.gateway.defaults import (
-    LEASE_S,
-    LINK_TIMEOUT_S,
-    MAKING_QUEUE,
-    MAKING_WAIT_S,
-)
+from mpcsim.service.gateway.defaults import LINK_TIMEOUT_S
 from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.registry import NamedCall
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
@@ -91,7 +86,6 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.session_keys import is_body_proven
 from mpcsim.service.rpc.tokens import Claims
-from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
 from mpcsim.service.web.idempotency import CallName
 from mpcsim.service.web.request_records import annotate_request
 from mpcsim.service.web.threads import gather_all
@@ -178,13 +172,13 @@ class Sessions:
         links: Mapping[PartyId, Link],
         *,
         clock: Callable[[], float],
-        queue: int = 0,
-        signing_s: float = SIGNING_S,
-        making_s: float = MAKING_S,
-        lease_s: float = LEASE_S,
-        making_limit: int = 0,
-        making_queue: int = MAKING_QUEUE,
-        making_wait_s: float = MAKING_WAIT_S,
+        queue: int,
+        signing_s: float,
+        making_s: float,
+        lease_s: float,
+        making_limit: int,
+        making_queue: int,
+        making_wait_s: float,
     ) -> None:
         """
         Args:
@@ -430,7 +424,6 @@ class Sessions:
             async with session.lock:
                 if not self.is_open(session):
                     raise no_such_session()
-                session.requests_to_come -= 1
                 yield
         finally:
             session.requests_in_progress -= 1

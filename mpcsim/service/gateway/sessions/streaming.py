@@ -188,18 +188,13 @@ class Streaming:
         (party,) = session.nodes
         async with self._sessions.serve_in_turn(session):
             if party not in session.open_nodes:
-                session.requests_to_come += 1
                 return False
             try:
                 aborts, last = await self._forward_through_link(caller, session, party, body, reply)
             except _StoreFirst:
-                session.requests_to_come += 1
                 return False
             except _SessionEnded:
                 aborts, last = False, b""
-            except asyncio.CancelledError:
-                self._sessions.start_cancelling(session)
-                raise
             except BaseException as error:
                 if isinstance(error, Refused) and not isinstance(error, LinkFailed):
                     session.open_nodes.discard(party)
@@ -277,6 +272,7 @@ class Streaming:
                 await self._on_node_abort(party)
             raise
         last = kept + _validate_answer(party, lambda _: answer.finish(), b"")
+        session.requests_to_come -= 1
         if any(envelope.kind == ABORT_KIND for envelope in from_node):
             await self._on_node_abort(party)
         if not answer.open and session.requests_to_come <= 0:
