@@ -45,7 +45,8 @@ Crashes
 
 Where: places and ends here, queues in ``key_queue``; the nodes' side in ``mpc_node.sessions``.
 Checked by: ``tests/service/gateway``: ``test_session_table``, ``test_sessions``, ``test_verbs``,
-``test_key_creation_limit``; ``tests/service/mpc_node/test_node``; killed processes in ``tests/campaign``.
+``test_key_creation_limit``; ``tests/service/mpc_node/test_node``; killed processes in
+``tests/campaign``.
 """
 
 from __future__ import annotations
