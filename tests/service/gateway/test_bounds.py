@@ -11,7 +11,8 @@ from starlette.requests import Request
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.errors import Refused, too_many_requests
+from mpcsim.service.error_codes import Code
+from mpcsim.service.errors import NodeFailed, Refused, too_many_requests
 from mpcsim.service.gateway.api.app import EXPIRED_OF_USER
 from mpcsim.service.gateway.api.routes import MAX_BODY_BYTES
 from mpcsim.service.gateway.gateway import REQUESTS_OF_USER
@@ -149,6 +150,40 @@ async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, 
     else:
         reply = wire.SignReply.from_bytes(await client.ask("sign", request))
         assert len(reply.messages) == MAX_MESSAGES_OF_NODE
+
+
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
+@pytest.mark.parametrize(("verb", "to_come"), [("sign", 2), ("exchange", 1), ("exchange", 2)])
+@pytest.mark.parametrize("is_over", [0, 1])
+async def test_a_signature_has_its_place_until_node_and_client_are_done(
+    is_over, verb, to_come, forwarding, gateway, client, ec_share
+):
+    """However early the one of them says so (L4)."""
+    answer_with(gateway, OPERATOR, verb, lambda answer: replace(answer, open=1 - is_over))
+    party, messages = await client.begun(ec_share)
+    sessions = gateway.gateway.sessions
+    if verb == "exchange":
+        sessions.open_sessions[0].requests_to_come = to_come
+        await client.ask("exchange", wire.Exchange(party.session_id, messages))
+    assert bool(sessions.open_sessions) == (to_come > 1 or not is_over)
+    await sessions.cancel(sessions.open_sessions)
+
+
+@pytest.mark.parametrize("makes_key", [False, True])
+@pytest.mark.parametrize(("status", "code"), [(503, Code.DISK_FULL), (500, Code.INTERNAL)])
+async def test_an_abort_that_a_node_could_not_store_counts_as_one(
+    status, code, makes_key, monkeypatch, gateway, client, ec_share
+):
+    heard = AsyncMock()
+
+    async def call(scope, *rest):
+        raise NodeFailed(status, "no", OPERATOR, code=code)
+
+    monkeypatch.setattr(gateway.gateway._router, "_on_node_abort", heard)
+    monkeypatch.setattr(gateway.links[OPERATOR], "call", call)
+    with pytest.raises(service.Failed):
+        await (client.generate("ed25519") if makes_key else client.sign(ec_share))
+    assert heard.call_count == (code == Code.DISK_FULL and not makes_key)
 
 
 @pytest.mark.parametrize("deliveries", [MAX_DELIVERIES - 1, MAX_DELIVERIES, math.inf])

@@ -218,6 +218,20 @@ async def test_a_node_that_fails_in_an_activation_is_named_and_the_next_goes_wel
     await client.check_works(await client.generate("ed25519"))
 
 
+async def test_of_two_refusals_to_vote_the_first_is_told(monkeypatch, gateway, client):
+    session_id, share = await client.begin_generate("ed25519")
+    original = Link.call
+
+    async def call(link, scope, *rest):
+        if scope.verb == "vote":
+            raise Refused(409, f"no vote of {ROLES[link.port.me]}")
+        return await original(link, scope, *rest)
+
+    monkeypatch.setattr(Link, "call", call)
+    _, error = await refusal(client.activate(session_id, share))
+    assert "no vote of operator" in error
+
+
 @pytest.mark.parametrize("asks", ["for the record", "to sign"])
 async def test_who_asks_about_a_key_ends_no_vote(asks, monkeypatch, gateway, client):
     share, activation, asked = client.give_key("ed25519"), gateway.gateway.activation, []

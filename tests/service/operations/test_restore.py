@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.gateway.activation import attestations
 from mpcsim.service.operations.backups import back_up, restore
 from tests.helpers.gateway import Failed, Stuck, cheating, started
@@ -61,7 +61,7 @@ def epoch(share):
 # ---------------------------------------------------------------------- both
 
 
-async def test_if_both_were_put_back_somebody_has_to_decide(place):
+async def test_if_both_were_put_back_somebody_has_to_decide(party, place):
     with place.started() as (_, client):
         share = client.give_key("ed25519")
     place.save("old")
@@ -71,7 +71,7 @@ async def test_if_both_were_put_back_somebody_has_to_decide(place):
         assert await refused(client, share, text) == 424
         with pytest.raises(Failed, match="--other-restored-too"):
             await client.recover("ed25519")
-    place.restore("old", "operator", other_restored_too=True)
+    place.restore("old", ROLES[party], other_restored_too=True)
     with place.started() as (_, client):
         await client.check_works(share)
         await client.check_works(await client.recover("ed25519"))

@@ -209,9 +209,9 @@ class Suspensions:
                 elif at not in self._notices and self._has_room(at.key_id):
                     await self._remember(at, body.notices)
         finally:
+            self.deliver()
             signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.makes_key]
             await self._sessions.cancel(signing)
-        self.deliver()
         if self._waiting[at] < MAX_OF_KEY:  # needs no token, and holds a connection
             self._waiting[at] += 1
             try:
@@ -250,10 +250,7 @@ class Suspensions:
         self._undelivered[at] = None
         LOG.warning("%s is suspended", _label(at))
         self._pending[at] = notices
-        try:
-            await self._write(at)
-        finally:
-            self.deliver()
+        await self._write(at)
 
     async def _write(self, at: AbortedSession) -> None:
         """Write a pending suspension to the registry."""

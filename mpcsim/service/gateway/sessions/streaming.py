@@ -201,7 +201,6 @@ class Streaming:
                 await self._sessions.cancel([session])
                 raise
             if not self._sessions.is_open(session):
-                await self._sessions.cancel([session])
                 raise no_such_session()
             if aborts:
                 await self._sessions.cancel([session])
