@@ -37,9 +37,9 @@ HERE = Path(__file__).parent
 CHECKS, SURVIVORS = HERE / "checks.json", HERE / "survivors.json"
 STATE, REPORT = lines.FOLDER / "state.jsonl", lines.FOLDER / "report.md"
 COUNT = 300
-BUDGET_S = 20.0
+BUDGET_S = 40.0
 """Tests that take longer together are not run against one mutant."""
-CHECK_FACTOR = 10
+CHECK_FACTOR = 5
 """For a check it is this many times as long: each must have its test."""
 ANEW = 20
 """Tests that a mutant must survive once more, imported anew."""
