@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import mpcsim
+from mpcsim.service.web.user_limits import TokenBucket
 from tests.helpers.notebooks import notebooks
 from tests.helpers.public_names import private_in
 from tests.helpers.repo import ROOT, parsed, python_files
@@ -114,8 +115,8 @@ def limits() -> Iterator[str]:
         targets = [getattr(each, "target", None) or each.targets[0] for each in assigned]
         names = [each.id for each in targets if isinstance(each, ast.Name) and each.id.isupper()]
         values = vars(import_module(".".join(name.parts))) if names else {}
-        if told := [f"{n}={values[n]:,}" for n in names if type(values[n]) in (int, float)]:
-            yield f"{name}: {', '.join(told)}"
+        if told := [n for n in names if type(values[n]) in (int, float, TokenBucket)]:
+            yield f"{name}: {', '.join(f'{n}={values[n]!r}' for n in told)}"
 
 
 def test_limits_are_as_written_down():

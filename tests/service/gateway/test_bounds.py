@@ -12,7 +12,13 @@ from starlette.requests import Request
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.service.error_codes import Code
-from mpcsim.service.errors import NodeFailed, Refused, too_many_requests
+from mpcsim.service.errors import (
+    NodeFailed,
+    Refused,
+    node_timed_out,
+    node_unreachable,
+    too_many_requests,
+)
 from mpcsim.service.gateway.api.app import EXPIRED_OF_USER
 from mpcsim.service.gateway.api.routes import MAX_BODY_BYTES
 from mpcsim.service.gateway.gateway import REQUESTS_OF_USER
@@ -167,6 +173,32 @@ async def test_a_signature_has_its_place_until_node_and_client_are_done(
         await client.ask("exchange", wire.Exchange(party.session_id, messages))
     assert bool(sessions.open_sessions) == (to_come > 1 or not is_over)
     await sessions.cancel(sessions.open_sessions)
+
+
+@pytest.mark.parametrize(
+    ("failure", "verbs_closed"),
+    [
+        (node_unreachable(OPERATOR), {"exchange"}),  # so an opening has not arrived
+        (node_timed_out(OPERATOR), {"sign", "exchange"}),
+        (Refused(409, "no"), set()),
+    ],
+)
+@pytest.mark.parametrize("verb", ["sign", "exchange"])
+async def test_a_session_is_closed_where_it_may_be_open(
+    verb, failure, verbs_closed, monkeypatch, gateway, client, ec_share
+):
+    asked, original = [], gateway.links[OPERATOR].call
+
+    async def call(scope, *rest):
+        asked.append(scope.verb)
+        if scope.verb == verb:
+            raise failure
+        return await original(scope, *rest)
+
+    monkeypatch.setattr(gateway.links[OPERATOR], "call", call)
+    with pytest.raises(service.Failed):
+        await client.sign(ec_share)
+    assert asked.count("close") == (verb in verbs_closed)
 
 
 @pytest.mark.parametrize("makes_key", [False, True])

@@ -241,6 +241,7 @@ def test_a_node_that_talks_nonsense_is_one_that_refuses():
         decision.take_answer(request, b"nonsense")
     assert decision.requests() == []
     assert "answers something else than it was asked" in str(decision.failures[0])
+    assert decision.first_link_failure is decision.failures[0]
 
 
 # ---------------------------------------------------------------------- a node that lies

@@ -45,6 +45,15 @@ def under_way(gateway):
 # ---------------------------------------------------------------------- the line itself
 
 
+async def test_who_listens_hears_of_each_key_that_is_taken_and_given_up() -> None:
+    queue, heard = KeyQueue(0, 0.0), []
+    queue.listener = lambda key, taken: heard.append((key, taken))
+    release = await queue.acquire("key")
+    for _ in range(2):
+        release()
+    assert heard == [("key", True), ("key", False)]
+
+
 async def test_nobody_watches_the_caller_any_longer_once_it_has_a_place() -> None:
     queue, watching = KeyQueue(1, 1000.0), []
 

@@ -87,6 +87,10 @@ async def asked(table, session, takes_s=0.1):
         await asyncio.sleep(takes_s)
 
 
+def test_whoever_opens_a_vault_tries_a_password_unless_it_is_known_better():
+    assert CallerContext(Claims("alice", "alice", "access", None, 0)).is_password_guess
+
+
 @in_virtual_time
 async def test_a_place_is_free_once_its_lease_is_over_and_not_before():
     table = Table()

@@ -45,6 +45,7 @@ def letter(size, sender=CLIENT, receiver=OPERATOR):
 
 LARGEST = wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(1 << 10))
 BODIES = [
+    wire.Exchange(SID, ()),
     wire.Exchange(SID, (letter(1000), letter(0))),
     wire.Exchange(SID, (letter(0), letter(7)) * 32),
     wire.Answer(1, None, ()),
@@ -66,8 +67,7 @@ def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(body, step):
         assert not validator.done
         passed += validator.feed(data[start : start + step])
     assert validator.done
-    if body.messages:
-        assert passed == expected[:-1]
+    assert passed == expected[: -1 if body.messages else -2]  # the last byte, or their number
     assert passed + validator.finish() == expected
 
 
@@ -356,6 +356,14 @@ async def test_what_comes_before_the_mpc_node_has_the_session_goes_to_nobody(
     assert not signing.port.got
     session.open_nodes.add(OPERATOR)
     await gateway.gateway.sessions.cancel([session])
+
+
+async def test_a_body_that_ends_early_is_malformed(gateway, client, signing):
+    for size in (0, 33, 34):
+        answer = await client.post("exchange", signing.body.to_bytes()[:size])
+        assert answer.status_code == 400
+    assert not signing.port.got
+    await gateway.gateway.sessions.cancel(gateway.gateway.sessions.open_sessions)
 
 
 async def test_nothing_of_a_body_without_a_proof_goes_on(client, signing):

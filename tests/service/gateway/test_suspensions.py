@@ -492,6 +492,20 @@ async def test_what_opens_nowhere_fills_no_registry_and_hinders_no_true_one(gate
     await heals(client, share)
 
 
+async def test_a_key_without_room_for_a_suspension_is_blocked_for_a_while(
+    monkeypatch, gateway, client, share
+):
+    """Unless it is asked for again by then."""
+    monkeypatch.setattr(suspensions, "MAX_OF_KEY", 0)
+    monkeypatch.setattr(suspensions, "FULL_S", 0.02)
+    body, table = await client.suspension(share), gateway.gateway.suspensions
+    for _ in range(2):
+        assert (await client.post("suspend", body)).status_code == 503
+    assert (len(table._full), table._blocked_by[share.record.epoch]) == (1, 1)
+    await service.until(lambda: not table._full)
+    await client.check_works(share)
+
+
 async def test_what_opens_nowhere_is_written_and_logged_so_often_no_more(gateway, client, share):
     """Somebody has had sessions, and no share: each suspension is lifted at once."""
     found = []

@@ -138,9 +138,8 @@ class Streaming:
     @property
     def is_enabled(self) -> bool:
         """Whether messages are forwarded while they arrive, at present."""
-        if self._carrier.has_faults:
-            return False
-        return self._carrier.streams if self._forwarding is None else self._forwarding == "stream"
+        wished = self._carrier.streams if self._forwarding is None else self._forwarding == "stream"
+        return wished and not self._carrier.has_faults
 
     async def exchange(self, caller: CallerContext, body: RequestBody) -> Reply | None:
         """Forward a client's messages to its one MPC node, and the answers back.
