@@ -4,9 +4,12 @@ import difflib
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
+from mpcsim.errors import UsageError
 from tests.helpers.repo import ROOT
 
 
@@ -31,6 +34,25 @@ def check_answers(answer: Callable[[str], object], copy: Path) -> None:
     questions = [line.partition(" -> ")[0] for line in copy.read_text("utf-8").splitlines()]
     assert len(questions) > 3
     check_reviewed((f"{question} -> {answer(question)}" for question in questions), copy)
+
+
+def check_calls(
+    copy: Path, *modules: ModuleType, refusal: type[Exception] = UsageError, **names: Any
+) -> None:
+    """Make the calls of a reviewed copy, ``call -> refusal`` in each line, and compare.
+
+    Calls know what the modules declare, and the names. One that is not refused is ``taken``.
+    """
+    known = {name: getattr(module, name) for module in modules for name in dir(module)}
+
+    def answer(call: str) -> str:
+        try:
+            eval(call, known | names)
+        except refusal as refused:
+            return str(refused).replace("\n", "\\n")
+        return "taken"
+
+    check_answers(answer, copy)
 
 
 def rounded(text: str) -> str:

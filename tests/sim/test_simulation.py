@@ -1,14 +1,15 @@
 """The front door: a wallet's life on both curves, policies, cheaters, and what is kept."""
 
 import hashlib
-import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from coincurve import PublicKey
 from slip10 import SLIP10
 
+import mpcsim.sim
 from mpcsim import Network, Simulation
 from mpcsim.errors import Consequence, Reason, UsageError
 from mpcsim.protocols import keys
@@ -19,8 +20,9 @@ from mpcsim.sim import Adversary, Free, Policy, Verdict, alter_kind
 from mpcsim.sim.experiments.compare import compare
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.replay import record
-from mpcsim.sim.run import Crash, drop, noise, partition
+from mpcsim.sim.run import Crash, drop, faults, noise, partition
 from mpcsim.sim.simulation import _same_record
+from tests.helpers.reviewed import check_calls
 
 CURVES = ("secp256k1", "ed25519")
 CHEAP_FIRST = [pytest.param("secp256k1", marks=pytest.mark.soak), "ed25519"]
@@ -128,25 +130,6 @@ def test_everything_repeats_with_both_seeds() -> None:
     assert first[0].value == other[0].value
 
 
-def test_a_failed_check_of_the_front_door() -> None:
-    sim = with_key("ed25519")
-    for act, text in (
-        (lambda: sim.sign(signers=(1,)), "1 of the 2 holders needed"),
-        (lambda: sim.sign(signers=(1, 9)), "9"),
-        (lambda: sim.recover(9), "party 9 holds no share"),
-        (lambda: sim.recover(1, dealers=(1, 2)), "party 1 has lost its share"),
-        (lambda: sim.recover(1, dealers=(2, 8)), "party 8 holds no share"),
-        (lambda: sim.recover(1, dealers=(2,)), "1 of the 2 holders needed"),
-        (lambda: replace(sim, faults=(Crash(9),)).sign(), "faults: party 9"),
-        (lambda: replace(sim, faults=(drop(sender=4),)).sign(), "faults: party 4"),
-        (lambda: replace(sim, faults=(partition({1}, {5}),)).sign(), "faults: party 5"),
-        (lambda: replace(sim, faults=(drop("Comitments"),)).sign(), "unknown message 'Comitments'"),
-    ):
-        with pytest.raises(UsageError, match=text):
-            act()
-    assert sim.sign().ok
-
-
 # ------------------------------------------------------------------ policies
 
 
@@ -171,20 +154,6 @@ def test_sending_again_needs_one_attempt(curve: str) -> None:
         assert result.ok
         assert len(result.attempts) == 1
     assert sim.recover(3).ok
-
-
-@pytest.mark.parametrize(
-    ("policy", "text"),
-    [
-        ({"resend_ms": 10.0}, "policy resend_ms"),
-        ({"resend_ms": -1.0, "timeout_ms": 10.0}, "policy resend_ms"),
-        ({"resend_ms": 1e-6, "timeout_ms": 10.0}, "policy resend_ms"),
-        ({"attempts": 1.5}, "policy attempts"),
-    ],
-)
-def test_policies_without_an_end_are_refused(policy: dict, text: str) -> None:
-    with pytest.raises(UsageError, match=text):
-        Policy(**policy)
 
 
 # ------------------------------------------------------------------ cheaters
@@ -279,28 +248,12 @@ def test_the_same_operations_in_real_time():
         sim.sign()
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: Simulation(Network.star(), seed="a"), "seed: expected int, not str"),
-        (lambda: Simulation(clock=1), "clock is 1: 'virtual' or 'real'"),
-        (lambda: record(3), "trace: expected Trace, not int"),
-        (lambda: Simulation(Network.star(), compute="fre"), "unknown compute 'fre'; did you mean"),
-        (lambda: Simulation(compute=3), "compute: expected a model or a name of "),
-        (lambda: Simulation(faults=["x"]), "faults: expected a list of MessageFault, Partition"),
-        (lambda: Simulation(policy=3), "policy: expected Policy, not int"),
-        (lambda: Network.preset("seoul", loss="1%"), "loss is '1%': it must be at least 0 and"),
-        (lambda: Network.preset(3), "region: expected str, not int"),
-        (lambda: compare([1]), "runs by name: expected Mapping, not list"),
-        (lambda: Simulation().sign("text"), "message: expected bytes, not str"),
-        (lambda: Simulation().sign_presigned("text"), "message: expected bytes, not str"),
-        (lambda: Simulation().sign(signers=3), "signers: expected parties, as (1, 3), not 3"),
-        (lambda: Simulation().recover(dealers=3), "dealers: expected parties"),
-    ],
-)
-def test_a_wrong_argument_is_named_with_its_type(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(said)):
-        call()
+def test_wrong_arguments_are_named() -> None:
+    """By name, with their type or what there is; policies have an end; ``KEY`` has a key."""
+    key = with_key("ed25519")
+    names = {"KEY": key, "replace": replace, "compare": compare, "record": record}
+    check_calls(Path(__file__).with_name("wrong_arguments.txt"), mpcsim.sim, faults, **names)
+    assert key.sign().ok
     assert Simulation(compute="free").compute == Free()  # type: ignore[arg-type]
 
 

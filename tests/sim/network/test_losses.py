@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim import Connection, Declared, Link, Network, Site
-from mpcsim.sim.network import Draws, GilbertElliott, TimedGilbertElliott, Traffic
+from mpcsim.sim.network import Draws, GilbertElliott, TimedGilbertElliott, Traffic, losses
 from mpcsim.sim.network.losses import describe_loss, mean_loss
 from mpcsim.sim.network.transport import Transfer
 from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
+from tests.helpers.reviewed import check_calls
 from tests.sim.network.tcp.lab import parts, took
 
 ONE, TWO = PartyId(1), PartyId(2)
@@ -68,29 +69,8 @@ def test_by_mean_and_length() -> None:
     assert GilbertElliott.of(0.0, packets=3).mean == 0
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: GilbertElliott(1.5, 0.5), "to_bad is 1.5: not from 0 to 1"),
-        (lambda: GilbertElliott(0.5, 0.5, -1), "bad_loss is -1: not from 0 to 1"),
-        (lambda: GilbertElliott(0.5, math.nan), "to_good is nan"),
-        (lambda: GilbertElliott(0.5, 0.0), "a bad link would stay bad"),
-        (lambda: GilbertElliott(0.5, 0.5, 1.0, 1.0), "everything is lost"),
-        (lambda: GilbertElliott.of(1.0, 3), "loss is 1.0"),
-        (lambda: GilbertElliott.of(0.01, 0.5), "bursts of 0.5 packets: at least 1"),
-        (lambda: TimedGilbertElliott(0.0, 1.0), "good_ms is 0.0: not above 0"),
-        (lambda: TimedGilbertElliott(1.0, 1.0, 2.0), "bad_loss is 2.0: not from 0 to 1"),
-        (lambda: TimedGilbertElliott(1.0, 1.0, 1.0, 1.0), "everything is lost"),
-        (lambda: TimedGilbertElliott.of(0.0, 3.0), "loss is 0.0: it must be above 0"),
-        (lambda: TimedGilbertElliott.of(0.1, math.inf), "burst_ms is inf"),
-        (lambda: GilbertElliott.of(0.8, 2), r"a loss of 80%: they must be 4 packets long"),
-        (lambda: Link("a", "b", 1.0, queue_bytes=-1.0), "queue_bytes is -1.0"),  # type: ignore[arg-type]
-        (lambda: Link("a", "b", 1.0, back_queue_bytes=math.nan), "back_queue_bytes is nan"),  # type: ignore[arg-type]
-    ],
-)
-def test_bad_figures(make: Any, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        make()
+def test_bad_figures() -> None:
+    check_calls(Path(__file__).with_name("wrong_losses.txt"), losses, Link=Link, math=math)
 
 
 def graph(messages: int) -> MessageGraph:
