@@ -146,22 +146,29 @@ async def test_who_demands_a_statement_is_brought_one_and_asked_once_more(attest
 # ---------------------------------------------------------------------- after an abort
 
 
-@in_virtual_time
-async def test_after_an_abort_the_other_hears_until_it_has_accepted(attestations, sides, log):
-    now = asyncio.get_running_loop().time
-    sides[INSTITUTION].fails["hear"] = NOT_NOW
-    await attestations.deliver_after_abort(OPERATOR)
-    assert now() == PROMPT_S  # nobody waits longer
-    assert log == 3 * TOLD_INSTITUTION  # at once, 0.5 s and 1 s later
-    await attestations.deliver_after_abort(OPERATOR)
-    assert log == 4 * TOLD_INSTITUTION  # the one delivery goes on
-    await asyncio.sleep(1000)
-    assert len(log) == 2 * (4 + 4 + 15)  # after 4, 8, 16 and 32 s, then each minute
-    del sides[INSTITUTION].fails["hear"]
-    await asyncio.sleep(61)
-    many = len(log)
-    await asyncio.sleep(1000)
-    assert (len(log), len(sides[INSTITUTION].heard)) == (many, 1)
+@pytest.mark.parametrize("fails", [1, 2])
+def test_after_an_abort_the_other_hears_until_it_has_accepted(fails):
+    once = TOLD_INSTITUTION[:fails]
+    by, verb = once[-1]
+
+    @in_virtual_time
+    async def test(attestations, sides, log):
+        now = asyncio.get_running_loop().time
+        sides[by].fails[verb] = NOT_NOW
+        await attestations.deliver_after_abort(OPERATOR)
+        assert now() == PROMPT_S  # nobody waits longer
+        assert log == 3 * once  # at once, 0.5 s and 1 s later
+        await attestations.deliver_after_abort(OPERATOR)
+        assert log == 4 * once  # the one delivery goes on
+        await asyncio.sleep(1000)
+        assert len(log) == len(once) * (4 + 4 + 15)  # after 4, 8, 16 and 32 s, then each minute
+        del sides[by].fails[verb]
+        await asyncio.sleep(61)
+        many = len(log)
+        await asyncio.sleep(1000)
+        assert (len(log), len(sides[INSTITUTION].heard)) == (many, 1)
+
+    test()
 
 
 @in_virtual_time

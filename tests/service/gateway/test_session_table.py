@@ -21,7 +21,6 @@ from mpcsim.service.errors import (
 from mpcsim.service.gateway.defaults import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions.sessions import (
     CANCEL_WAIT_S,
-    SIGNING_REQUESTS,
     CallerContext,
     Sessions,
 )
@@ -196,6 +195,18 @@ async def test_keys_are_made_so_many_at_a_time_and_so_many_wait_so_long():
 
 
 @in_virtual_time
+async def test_who_is_cancelled_in_the_line_gives_up_the_place_of_its_key():
+    table = Table(making_limit=1, making_queue=1, making_wait_s=9.5)
+    await table.opened(GENERATION)
+    waiting = asyncio.create_task(table.opened(GENERATION, 2, user="bob"))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    table.check_key_is_free("bob", "secp256k1", GENERATION)
+
+
+@in_virtual_time
 async def test_what_was_not_told_is_kept_until_the_last_of_a_place_is_over():
     table = Table()
     for number in (1, 2):
@@ -298,11 +309,11 @@ async def test_of_an_id_there_is_one_session_and_the_place_of_another_stays_free
     await table.opened(RECOVERY, 2)
 
 
-@pytest.mark.parametrize("curve", SIGNING_REQUESTS)
+@pytest.mark.parametrize(("curve", "requests"), [("secp256k1", 2), ("ed25519", 1)])
 @in_virtual_time
-async def test_so_many_requests_of_the_client_are_to_come(curve):
+async def test_so_many_requests_of_the_client_are_to_come(curve, requests):
     table = Table()
-    assert (await table.opened(curve=curve)).requests_to_come == SIGNING_REQUESTS[curve]
+    assert (await table.opened(curve=curve)).requests_to_come == requests
     assert (await table.opened(RECOVERY, 2, curve=curve)).requests_to_come <= 0
 
 

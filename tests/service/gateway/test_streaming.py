@@ -71,6 +71,14 @@ def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(body, step):
     assert passed + validator.finish() == expected
 
 
+def test_of_a_long_message_each_byte_goes_on_as_it_comes():
+    data = wire.Exchange(SID, (letter(50),)).to_bytes()
+    validator = ExchangeValidator(lambda envelope: None)
+    validator.feed(data[:-30])
+    for byte in data[-30:-1]:
+        assert validator.feed(bytes([byte])) == bytes([byte])
+
+
 def test_nothing_of_an_envelope_goes_on_before_its_header_is_checked():
     def check(envelope):
         if envelope.sender != CLIENT:
@@ -191,6 +199,7 @@ async def signing(request, gateway, client):
     link.port = InProcess(port.node)
     port.go_on.set()
     await client.sign(share)
+    await service.until(lambda: not gateway.gateway._streaming._under_way)
 
 
 async def in_two(data, at, event=None):
@@ -267,17 +276,22 @@ async def test_a_wrong_envelope_ends_the_session(
     "error", [InvalidEncoding("x"), NO_SUCH_SESSION, ClientDisconnect(), TimeoutError()]
 )
 async def test_whatever_is_wrong_with_a_body_it_is_stored_first(error):
+    waited = []
+
     async def read_more(patience_s):
-        assert patience_s <= 7.0
+        waited.append(patience_s)
         raise error
 
     data = wire.Exchange(SID, (letter(7),)).to_bytes()
     body = SimpleNamespace(received=data[:-3], is_complete=False, read_more=read_more)
-    pieces = streaming._validated_pieces(
-        body, ExchangeValidator(lambda header: None), 7.0, bool, len
-    )
-    with pytest.raises(streaming._StoreFirst):
-        [piece async for piece in pieces]
+    for patience_s in (7.0, -1.0):
+        pieces = streaming._validated_pieces(
+            body, ExchangeValidator(lambda header: None), patience_s, bool, len
+        )
+        with pytest.raises(streaming._StoreFirst):
+            [piece async for piece in pieces]
+    assert 0.0 < waited[0] <= 7.0
+    assert waited[1] == 0.0
 
 
 @pytest.mark.parametrize("looks", [0, 1])

@@ -211,7 +211,8 @@ class Activation:
         self, by: PartyId, to: PartyId, user_id: str, curve: str, times: Times | None = None
     ) -> SignedReconciliationStatement:
         """Get an MPC node's signed statement about a key, made for the other's present boot."""
-        boot = (await self._links[to].hello(fresh=True)).boot
+        # Where the statement is taken to, that node has just answered: its last hello is of now.
+        boot = (await self._links[to].hello()).boot
         scope, body = Scope("testify", user_id), GetReconciliationStatement(user_id, curve, boot)
         return decode_answer(
             SignedReconciliationStatement, by, await self._links[by].call(scope, body, times)

@@ -198,10 +198,11 @@ class Decision:
             return
         for epoch in self._open_epochs():
             just_made = self._vote is not None and self._vote.key_id == epoch
-            votes = [k.votes[epoch] for k in self._nodes.values() if epoch in k.votes]
-            body = AbortEpoch(Abort(self._user_id, self._curve, epoch), votes[0] if votes else None)
+            known_votes = (k.votes.get(epoch) for k in self._nodes.values())
+            vote = next(filter(None, known_votes), None)
+            body = AbortEpoch(Abort(self._user_id, self._curve, epoch), vote)
             for party, known in self._nodes.items():
-                if known.state and (votes or just_made) and epoch not in known.votes:
+                if known.state and (vote or just_made) and epoch not in known.votes:
                     yield Request(party, self._scope("abort", epoch), body)
 
     def _drop_requests(self) -> Iterator[Request]:

@@ -53,7 +53,7 @@ class BodyValidator(ABC):
         self._held += data
         while not self.done:
             size = self._want.size if isinstance(self._want, PassThrough) else self._want
-            if isinstance(self._want, PassThrough) and 0 < len(self._held) < size:
+            if isinstance(self._want, PassThrough) and len(self._held) < size:
                 self._want = PassThrough(size - len(self._held))
                 self._passed += self._take(len(self._held))
             if len(self._held) < size or not self._held:
@@ -150,7 +150,7 @@ class AnswerValidator(BodyValidator):
     def _parse_optional(self, limit: int | None) -> ParserSteps:
         """Parse an optional value, which does not pass: 32 bytes, or with a limit at most so many
         after their length."""
-        flag = (yield 1)[0]
+        flag = int.from_bytes((yield 1), "big")
         if flag > 1:
             raise InvalidEncoding(f"presence flag {flag}")
         if not flag:

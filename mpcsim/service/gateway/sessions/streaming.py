@@ -75,30 +75,30 @@ class Reply:
     """Reply (a ``wire.MessageBatch``) whose pieces are sent while they arrive."""
 
     def __init__(self) -> None:
-        self._coming: asyncio.Queue[bytes | asyncio.Task[bool]] = asyncio.Queue()
+        self._coming: asyncio.Queue[bytes | asyncio.Task[None]] = asyncio.Queue()
         self._first = b""
 
     def put(self, piece: bytes) -> None:
         """Add a piece."""
         self._coming.put_nowait(piece)
 
-    def finish(self, task: asyncio.Task[bool]) -> None:
+    def finish(self, task: asyncio.Task[None]) -> None:
         """End the reply with the outcome of the task that filled it."""
         if not task.cancelled():
             task.exception()  # marks it as retrieved, whether or not the caller still waits
         self._coming.put_nowait(task)
 
-    async def wait_for_first_piece(self) -> bool:
-        """Wait for the first piece, and return True; False: the body must be stored first.
+    async def wait_for_first_piece(self) -> None:
+        """Wait for the first piece.
 
         Raises:
-            Refused: there is no reply.
+            Refused: there is no reply. ``_StoreFirst``: the body must be stored first.
         """
         first = await self._coming.get()
         if isinstance(first, bytes):
             self._first = first
-            return True
-        return first.result()
+        else:
+            first.result()
 
     async def pieces(self) -> Pieces:
         """Yield the pieces as they arrive.
@@ -133,7 +133,7 @@ class Streaming:
         self._carrier = carrier
         self._on_node_abort = on_node_abort
         self._forwarding = forwarding
-        self._under_way: set[asyncio.Task[bool]] = set()
+        self._under_way: set[asyncio.Task[None]] = set()
 
     @property
     def is_enabled(self) -> bool:
@@ -161,10 +161,13 @@ class Streaming:
         task.add_done_callback(self._under_way.discard)
         task.add_done_callback(reply.finish)
         try:
-            return reply if await reply.wait_for_first_piece() else None
+            await reply.wait_for_first_piece()
+        except _StoreFirst:
+            return None
         except asyncio.CancelledError:
             task.cancel()
             raise
+        return reply
 
     async def _session(self, caller: CallerContext, body: RequestBody) -> Session | None:
         """Return the session that a body is of, if the body may be forwarded while it arrives."""
@@ -182,18 +185,23 @@ class Streaming:
 
     async def _forward(
         self, caller: CallerContext, session: Session, body: RequestBody, reply: Reply
-    ) -> bool:
-        """Forward a body; return False if it must be stored first, for ``MessageRouter.route``."""
+    ) -> None:
+        """Forward a body.
+
+        Raises:
+            _StoreFirst: it must be stored first, for ``MessageRouter.route``.
+            Refused: the session has been cancelled.
+        """
         (party,) = session.nodes
         async with self._sessions.serve_in_turn(session):
             if party not in session.open_nodes:
-                return False
+                raise _StoreFirst
             try:
                 aborts, last = await self._forward_through_link(caller, session, party, body, reply)
             except _StoreFirst:
-                return False
+                raise
             except _SessionEnded:
-                aborts, last = False, b""
+                raise no_such_session() from None
             except BaseException as error:
                 if isinstance(error, Refused) and not isinstance(error, LinkFailed):
                     session.open_nodes.discard(party)
@@ -206,7 +214,6 @@ class Streaming:
             elif not session.open_nodes:
                 self._sessions.end(session)
             reply.put(last)
-            return True
 
     async def _forward_through_link(
         self,
