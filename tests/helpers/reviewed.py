@@ -43,7 +43,12 @@ def check_calls(
 
     Calls know what the modules declare, and the names. One that is not refused is ``taken``.
     """
-    known = {name: getattr(module, name) for module in modules for name in dir(module)}
+    known = {
+        name: getattr(module, name)
+        for module in modules
+        for name in dir(module)
+        if not name.startswith("__")
+    }
 
     def answer(call: str) -> str:
         try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import math
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -19,16 +21,16 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 import mpcsim.sim as sim
-from mpcsim.errors import UsageError
 from mpcsim.sim import figures
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.experiments.compare import Comparison
-from mpcsim.sim.figures import TALLEST, curves, heat_map, ranked_bars, stacked_bars, svg
+from mpcsim.sim.figures import TALLEST, heat_map, ranked_bars, svg
 from mpcsim.sim.figures.parts.scales import scale_of
 from mpcsim.sim.network.measured import fit, read
 from mpcsim.sim.replay import Explanation, Replay
 from tests.helpers import figures as page
 from tests.helpers.pictures import ALLOWED, check_texts, hues, written
+from tests.helpers.reviewed import check_calls
 from tests.helpers.traces import simulation
 
 DRAWN = page.of_many() | page.of_traces()
@@ -119,26 +121,19 @@ class Repeating:
         return page.calls()
 
 
-# ---------------------------------------------------------------------- ranked
+# ---------------------------------------------------------------------- what cannot be shown
 
 
-def test_too_many_bars_are_refused_and_many_are_close() -> None:
+def test_what_cannot_be_shown_is_refused() -> None:
+    cube = pd.DataFrame(
+        [(a, b, c, a + b) for a in (1, 2) for b in (1, 2) for c in "xy"],
+        columns=["a", "b", "c", "elapsed_ms"],
+    )
+    cube.attrs["parameters"] = ["a", "b", "c"]
+    names = {"CUBE": cube, "NEAR": np.linspace(100.0, 140.0, 2000), "pd": pd}
+    check_calls(Path(__file__).with_name("wrong_figures.txt"), figures, math, **names)
+    assert len(cells(heat_map(cube[cube["c"] == "x"], "a", "b"))) == 4
     assert ranked_bars({str(k): float(k) for k in range(50)}).get_figheight() <= TALLEST
-    with pytest.raises(UsageError, match="100 bars are taller than a screen"):
-        ranked_bars({str(k): float(k) for k in range(100)})
-    with pytest.raises(UsageError, match="nothing to rank"):
-        ranked_bars({})
-
-
-# ---------------------------------------------------------------------- splits
-
-
-def test_splits_and_fits_of_nothing() -> None:
-    with pytest.raises(UsageError, match="no fit to show"):
-        figures.measured_links([])
-    for rows in ({}, {"a": {}}, {"a": {"compute": 0.0}}, {"a": {"compute": 2.0, "idle": -1.0}}):
-        with pytest.raises(UsageError, match="no parts to show"):
-            stacked_bars(rows)
 
 
 # ---------------------------------------------------------------------- heat map
@@ -172,24 +167,6 @@ def test_values_that_differ_late_have_cells_of_their_own() -> None:
     assert [text for text, _ in cells(heat_map(table, "per_s", "b")).values()] == ["1", "3"]
 
 
-def test_grids_that_are_no_heat_map() -> None:
-    grid = {"a": [1, 2], "b": [1, 2], "c": ["x", "y"]}
-    rows = [(a, b, c, a + b) for a in grid["a"] for b in grid["b"] for c in grid["c"]]  # type: ignore[operator]
-    table = pd.DataFrame(rows, columns=["a", "b", "c", "elapsed_ms"])
-    table.attrs["parameters"] = list(grid)
-    with pytest.raises(UsageError, match=r'c varies, too: .* table\[table\["c"\] == ...\]'):
-        heat_map(table, "a", "b")
-    assert len(cells(heat_map(table[table["c"] == "x"], "a", "b"))) == 4
-    with pytest.raises(UsageError, match="d is no column; there are a, b, c, elapsed_ms"):
-        heat_map(table, "a", "d")
-    with pytest.raises(UsageError, match="no numbers"):
-        heat_map(pd.DataFrame([[np.nan]]))
-    with pytest.raises(UsageError, match="taller than a screen"):
-        heat_map(pd.DataFrame([[1.0]] * 100))
-    with pytest.raises(UsageError, match="wider than a screen"):
-        heat_map(pd.DataFrame([[1.0] * 100]))
-
-
 # ---------------------------------------------------------------------- curves
 
 
@@ -207,16 +184,6 @@ def test_grids_that_are_no_heat_map() -> None:
 )
 def test_scales(values: Iterable[float], scale: str) -> None:
     assert scale_of(np.array(list(values), dtype=float)) == scale
-
-
-def test_curves_of_nothing_or_too_much() -> None:
-    for lines in ({"a": ([1.0], [])}, {"a": ([], [])}):
-        with pytest.raises(UsageError, match=r"a: \d values of x and 0 of y"):
-            curves(lines, x="", y="")
-    with pytest.raises(UsageError, match="no line to show"):
-        curves({}, x="", y="")
-    with pytest.raises(UsageError, match="7 lines or kinds of points"):
-        curves({str(k): ([1.0], [1.0]) for k in range(7)}, x="", y="")
 
 
 def test_every_figure_is_on_the_page() -> None:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from mpcsim.errors import UsageError
-from mpcsim.sim.figures import Chart, quantile_plot, tail_plot
+from mpcsim.sim.figures import Chart, tail_plot
 
 NEAR = np.linspace(100.0, 140.0, 2000)
 FAR = np.geomspace(100.0, 4000.0, 2000)
@@ -45,31 +44,3 @@ def test_a_curve_ends_where_less_than_one_of_its_times_takes_longer() -> None:
     (axes,) = tail_plot({"": {"all": NEAR, "few": NEAR[::20]}}).axes
     assert curve(axes, "all")[1].min() == pytest.approx(0.001)
     assert curve(axes, "few")[1].min() == pytest.approx(0.01)
-
-
-# ---------------------------------------------------------------------- what cannot be shown
-
-
-@pytest.mark.parametrize("times", [[], [0.0, 1.0], [1.0, -1.0], [1.0, np.nan], [np.inf]], ids=str)
-def test_times_that_are_none(times: list[float]) -> None:
-    with pytest.raises(UsageError, match="slow, all: no times, or some"):
-        tail_plot({"slow": {"all": times}})
-    with pytest.raises(UsageError, match="slow, all: no times, or some"):
-        quantile_plot({"slow": {"all": (NEAR, times)}})
-
-
-def test_nothing_or_too_much() -> None:
-    for groups in ({}, {"empty": {}}):
-        with pytest.raises(UsageError, match="no distribution to show"):
-            tail_plot(groups)
-        with pytest.raises(UsageError, match="no distribution to show"):
-            quantile_plot(groups)
-    with pytest.raises(UsageError, match="1 pictures with 7 labels"):
-        tail_plot({"": {str(k): NEAR for k in range(7)}})
-    with pytest.raises(UsageError, match="taller than a screen"):
-        tail_plot({str(k): {"": NEAR} for k in range(10)})
-    with pytest.raises(UsageError, match="4 pictures with 1 labels"):
-        quantile_plot({str(k): {"": (NEAR, NEAR)} for k in range(4)})
-    for lowest in (0.0, 1.0, float("nan")):
-        with pytest.raises(UsageError, match="lowest is"):
-            tail_plot({"": {"all": NEAR}}, lowest=lowest)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,13 @@ from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import DrawTable, GraphMessage, MessageGraph, Replay, Step, plan, record
 from mpcsim.sim.replay.kernels.arrays import PARTS
 from mpcsim.sim.replay.results import Explanation, PathShare
-from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
+from mpcsim.sim.run import compute
+from mpcsim.sim.run.compute import Compute, Declared
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import drop, duplicate
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.critical_path import critical_path
+from tests.helpers.reviewed import check_calls
 from tests.helpers.sessions import DEFINITIONS, session
 from tests.helpers.tiers import examples
 from tests.helpers.toy import TOY, toy_parties
@@ -538,43 +541,15 @@ def test_what_takes_longest_is_told_first() -> None:
     assert [row[0] for row in table.rows] == ["b → a", "a → b"]
 
 
-def test_bad_questions() -> None:
-    found = one_message(100).replay(Network.mesh((1, 2)), 10)
-    for percent in (-1, 101, float("nan")):
-        with pytest.raises(UsageError, match="between 0 and 100"):
-            found.percentile(percent)
-    with pytest.raises(UsageError, match="at least 2"):
-        found.cdf(1)
-    with pytest.raises(UsageError, match="percentiles: expected Iterable, not int"):
-        found.percentiles(99)
-
-
 # ---------------------------------------------------------------------- what cannot be replayed
 
 
-@pytest.mark.parametrize(
-    ("name", "samples", "how", "said"),
-    [
-        ("frost-2", 0, {}, "samples"),
-        ("frost-2", -1, {}, "samples"),
-        ("frost-2", 1.5, {}, "samples"),
-        ("frost-2", 10, {"seed": "x"}, "seed: expected int, not str"),
-        ("frost-2", 10, {"network": 3}, "network: expected Network, not int"),
-        ("frost-2", 11, {"draws": DrawTable(10)}, "10 samples"),
-        ("frost-2", 10, {"draws": DrawTable(10)}, ""),
-        ("frost-2", 10, {"costs": Measured()}, "measured cannot be replayed"),
-        ("frost-2", 10, {"costs": Free()}, ""),
-        ("frost-2", 10, {"costs": Declared({})}, "no cost is declared"),
-        ("ecdsa-3", 10, {"network": Network.mesh((1, 2))}, "no site"),
-    ],
-)
-def test_what_can_be_replayed(name: str, samples: int, how: dict[str, Any], said: str) -> None:
-    how = {"network": Network.star(), **how}
-    if not said:
-        assert graph(name).replay(samples=samples, **how).samples == samples
-        return
-    with pytest.raises(UsageError, match=said):
-        graph(name).replay(samples=samples, **how)
+def test_what_can_be_replayed_and_asked() -> None:
+    def of(samples: int, **how: Any) -> Replay:
+        return graph("frost-2").replay(samples=samples, **{"network": Network.star(), **how})
+
+    names = {"replay": of, "graph": graph, "Network": Network, "DrawTable": DrawTable}
+    check_calls(Path(__file__).with_name("wrong_replays.txt"), compute, **names)
 
 
 def test_too_few_cores() -> None:

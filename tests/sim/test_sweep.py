@@ -21,6 +21,7 @@ from mpcsim.sim.network.latency import Constant, Empirical, LogNormal
 from mpcsim.sim.replay import record
 from mpcsim.sim.replay.parallel_replay import BLOCK
 from tests.helpers.points import dying_point, failing_point, product_point
+from tests.helpers.reviewed import check_calls
 
 GRID = {"a": [1, 2, 3], "b": [0.5, 2.0]}
 
@@ -195,42 +196,9 @@ def local(*, a: int, seed: int) -> dict[str, float]:
     return {}
 
 
-@pytest.mark.parametrize(
-    ("grid", "settings", "text"),
-    [
-        ({"a": []}, {}, "a has no values"),
-        ({"a": "seoul"}, {}, "a is 'seoul': it must be a list"),
-        ({"a": 3}, {}, "a is 3: it must be a list"),
-        ({"a": [1, 2, 1]}, {}, "a has 1 twice"),
-        ({"a": [math.nan]}, {}, "a has nan, which is neither plain"),
-        ({"a": [Network.star()]}, {}, "give a mapping of labels to values"),
-        ({"seed": [1]}, {}, "'seed' cannot be the name"),
-        ({"repeat": [1]}, {}, "'repeat' cannot be the name"),
-        ({"a b": [1]}, {}, "'a b' cannot be the name"),
-        ({"a": [1]}, {"repeats": 0}, "sweep repeats is 0"),
-        ({"a": [1]}, {"repeats": 1.5}, "sweep repeats is 1.5"),
-        ({"a": [1]}, {"seed": -1}, "sweep seed is -1"),
-        ({"b": [1]}, {}, r"local\(\*, a: int, seed: int\).*missing a required argument: 'a'"),
-        ({"a": [1], "c": [1]}, {}, "unexpected keyword argument 'c'"),
-    ],
-)
-def test_bad_sweeps_are_named(grid, settings, text) -> None:
-    with pytest.raises(UsageError, match=text):
-        here(grid, local, **settings)
-
-
-@pytest.mark.parametrize(
-    ("results", "text"),
-    [
-        (3.0, "3.0 is no mapping"),
-        ({"a": 1.0}, "a result has the name of a parameter, a"),
-        ({"seed": 1.0}, "a result has the name of a parameter, seed"),
-        ({"x": [1.0]}, "result x: list is not plain"),
-    ],
-)
-def test_bad_results_are_named(results, text) -> None:
-    with pytest.raises(UsageError, match=f"a=1, repeat 0.*{text}"):
-        here({"a": [1]}, lambda *, a, seed: results)
+def test_bad_sweeps_and_bad_results_are_named() -> None:
+    names = {"here": here, "local": local, "Constant": Constant, "math": math}
+    check_calls(Path(__file__).with_name("wrong_sweeps.txt"), **names)
 
 
 def test_what_processes_cannot_import_is_refused() -> None:

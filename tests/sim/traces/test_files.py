@@ -30,6 +30,7 @@ from mpcsim.sim.traces.critical_path import critical_path
 from mpcsim.sim.traces.jsonl import from_jsonl, load, to_jsonl
 from mpcsim.sim.traces.perfetto import perfetto
 from mpcsim.sim.traces.records import Ending
+from tests.helpers.reviewed import check_calls
 from tests.helpers.traces import NAMES, trace
 
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -122,95 +123,36 @@ def test_differences_name_record_and_field() -> None:
 
 GOOD = trace("two-party signature")
 LINES = to_jsonl(GOOD).splitlines()
-WORK, MESSAGE, ENDING = 1, 1 + len(GOOD.work), 1 + len(GOOD.work) + len(GOOD.messages)
-"""Index of the first line of each kind."""
-ODD = {"sender": 1, "kind": "a", "payload": "x"}
 ABORT = jsonl._failure(BLAMED, contents=False) or {}
 WAIT = jsonl._failure(GAVE_UP, contents=False) or {}
 
 
-def changed(line: int, change: Callable[[dict[str, Any]], object]) -> str:
-    """The good file with one line changed."""
-    record = json.loads(LINES[line])
-    change(record)
-    lines = [*LINES]
-    lines[line] = json.dumps(record)
-    return "\n".join(lines) + "\n"
+def test_what_is_wrong_in_a_file_is_named_with_its_line(tmp_path: Path) -> None:
+    """One field of the first line of a kind is another one; or whole lines are."""
 
-
-def setting(**values: object) -> Callable[[dict[str, Any]], None]:
-    return lambda record: record.update(values)
-
-
-@pytest.mark.parametrize(
-    ("line", "change", "reason"),
-    [
-        (0, setting(version=2), "version is 2; this package reads 3"),
-        (0, setting(format="other"), "header is missing"),
-        (0, setting(verdict="fine"), "verdict is 'fine': not one of"),
-        (0, setting(seed=1.5), "seed is 1.5: not a whole number"),
-        (0, setting(reproducible=1), "reproducible is 1: not true or false"),
-        (0, setting(name=None), "name is None: not a text"),
-        (0, setting(more=1), "unknown field 'more'"),
-        (0, setting(messages=-1), "messages is -1: below 0"),
-        (WORK, setting(number=5), "number is 5: 0 comes next"),
-        (WORK, setting(record="message"), "work expected, 'message' found"),
-        (WORK, setting(start_ms="0"), "start_ms is '0': not a number"),
-        (WORK, setting(start_ms=10**400), "start_ms is not finite"),
-        (WORK, setting(cause=["work", 0]), "there is no such record before it"),
-        (WORK, setting(cause=["message", 8]), "there is no such record before it"),
-        (WORK, setting(cause=["message", 0]), "comes from later work"),
-        (WORK, setting(cause=["rain", 0]), "not a kind of record and a number"),
-        (WORK, setting(cause=3), "cause is 3: not a list"),
-        (MESSAGE, setting(work=99), "work is 99: there is no such record"),
-        (MESSAGE, setting(fate="eaten"), "fate is 'eaten'"),
-        (MESSAGE, setting(hops=[1]), "hop: not a JSON object"),
-        (MESSAGE, setting(hops=[{"source": "a"}]), "hop: transfer is missing"),
-        (MESSAGE, lambda m: m["hops"][0].update(more=1), "unknown field 'more'"),
-        (ENDING, setting(status="gone"), "status is 'gone'"),
-        (ENDING, setting(outcome={}), "outcome of a party that is done"),
-        *(
-            (ENDING, setting(status=status, outcome=data | wrong), reason)
-            for status, data, wrong, reason in (
-                ("aborted", ABORT, {"reason": "WIND"}, "reason is 'WIND': unknown"),
-                ("aborted", ABORT, {"reason": "a:B.C"}, "import the module that defines it"),
-                ("aborted", ABORT, {"culprits": ["1"]}, "not numbers of parties"),
-                ("aborted", ABORT, {"more": 1}, "unknown field 'more'"),
-                ("aborted", ABORT, {"evidence": [ODD]}, "not hexadecimal"),
-                ("waiting", WAIT, {"missing": {"Offer": 1}}, "Offer is 1: not a list"),
-                ("waiting", WAIT, {"gave_up": {"one": "no"}}, "not texts by number"),
-            )
-        ),
-    ],
-)
-def test_a_wrong_field_is_refused(line: int, change: Any, reason: str) -> None:
-    with pytest.raises(InvalidEncoding) as caught:
-        from_jsonl(changed(line, change))
-    assert str(caught.value).startswith(f"line {line + 1}: ")
-    assert reason in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "line 1: the header is missing: the file is empty"),
-        ("hello\n", "line 1: header: not JSON"),
-        ("[1]\n", "line 1: header: not a JSON object"),
-        ("\n".join(LINES[1:]) + "\n", "line 1: the header is missing"),
-        ("\n".join(LINES), f"line {len(LINES)}: cut off before its end"),
-        ("\n".join(LINES[:-1]) + "\n", f"line {len(LINES) - 1}: the header announces"),
-        ("\n".join([*LINES, LINES[-1]]) + "\n", f"line {len(LINES) + 1}: the header announces"),
-        ("\n".join([*LINES[:4], "{", *LINES[5:]]) + "\n", "line 5: record: not JSON"),
-        ("\n".join([*LINES[:4], "[" * 9999, *LINES[5:]]) + "\n", "line 5: record: not JSON"),
-        ("\n".join([*LINES[:4], '{"a":NaN}', *LINES[5:]]) + "\n", "line 5: record: not JSON: NaN"),
-    ],
-)
-def test_a_damaged_file_is_refused(text: str, reason: str, tmp_path: Path) -> None:
-    path = tmp_path / "damaged.jsonl"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidEncoding) as caught:
+    def file(*lines: str, end: str = "\n") -> None:
+        path = tmp_path / "damaged.jsonl"
+        path.write_text("\n".join(lines) + end if lines else "", encoding="utf-8")
         load(path)
-    assert str(caught.value).startswith(reason)
+
+    def first_of(at: int) -> Callable[..., None]:
+        def changed(**fields: object) -> None:
+            record = json.dumps(json.loads(LINES[at]) | fields)
+            with pytest.raises(InvalidEncoding, match=rf"^line {at + 1}: ") as caught:
+                file(*LINES[:at], record, *LINES[at + 1 :])
+            raise caught.value
+
+        return changed
+
+    work, messages = len(GOOD.work), len(GOOD.messages)
+    kinds = {"header": 0, "work": 1, "message": 1 + work, "ending": 1 + work + messages}
+    names: dict[str, Any] = {kind: first_of(at) for kind, at in kinds.items()}
+    names |= {"file": file, "LINES": LINES, "ABORT": ABORT, "WAIT": WAIT}
+    names["HOP"] = json.loads(LINES[kinds["message"]])["hops"][0]
+    copy = Path(__file__).with_name("wrong_files.txt")
+    check_calls(copy, refusal=InvalidEncoding, **names)
+    with pytest.raises(InvalidEncoding, match="line 5: record: not JSON"):
+        file(*LINES[:4], "[" * 9999, *LINES[5:])
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
