@@ -1,6 +1,7 @@
 """Limits of what one caller may cost the others, or the sponsor."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from eth_utils.address import to_checksum_address
@@ -12,31 +13,20 @@ from mpcsim.service.smart_account.client.client import ServiceTransport, SmartAc
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.operation import gas, limits
 from mpcsim.service.smart_account.operation.operation import UserOperation
+from tests.helpers.reviewed import check_calls
 
 SOMEBODY = to_checksum_address("0x" + "11" * 20)
 FEES = Fees(base_fee=101, priority=10)  # maximum: 212
 OPERATION = UserOperation(SOMEBODY, 0, b"", b"", 1, 10, 100, 200, 20, b"", b"")
 
 
-FEES_OUT_OF_BOUNDS = [
-    (137, 10, None),
-    (136, 10, "max_fee_per_gas: below 137"),
-    (200, 9, "max_priority_fee_per_gas: below 10"),
-    (1060, 1060, None),
-    (1061, 10, "max_fee_per_gas: above 1060"),
-    (1060, 1061, "max_priority_fee_per_gas: above 1060"),
-    (200, 201, "max_priority_fee_per_gas: above max_fee_per_gas"),
-]
+def test_bounds_of_fees():
+    def fees(fee, priority):
+        changed = {"max_fee_per_gas": fee, "max_priority_fee_per_gas": priority}
+        limits.check_fees(replace(OPERATION, **changed), FEES)
 
-
-@pytest.mark.parametrize(("fee", "priority", "says"), FEES_OUT_OF_BOUNDS)
-def test_bounds_of_fees(fee, priority, says):
-    operation = replace(OPERATION, max_fee_per_gas=fee, max_priority_fee_per_gas=priority)
-    if says is None:
-        limits.check_fees(operation, FEES)
-    else:
-        with pytest.raises(errors.BadRequest, match=f"^{says}"):
-            limits.check_fees(operation, FEES)
+    copy = Path(__file__).with_name("wrong_fees.txt")
+    check_calls(copy, refusal=errors.BadRequest, fees=fees)
 
 
 def test_the_most_that_a_sponsored_operation_costs():

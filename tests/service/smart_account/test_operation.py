@@ -1,5 +1,7 @@
 """The fields of a user operation; its digest, against the EntryPoint itself, eth-account and ox."""
 
+from pathlib import Path
+
 import pytest
 from eth_abi import encode
 from eth_account import Account
@@ -17,6 +19,7 @@ from mpcsim.service.smart_account.operation import fields
 from mpcsim.service.smart_account.operation import operation as userop
 from mpcsim.service.smart_account.operation.fields import FIELDS, SIGNED
 from mpcsim.service.smart_account.operation.operation import UserOperation
+from tests.helpers.reviewed import check_calls
 
 KEY = Account.from_key(b"\x11" * 32)
 
@@ -124,13 +127,6 @@ def test_bytes_round_trip(data):
     assert fields.parse_bytes("call_data", "0x" + data.hex().upper()) == data
 
 
-NO_NUMBERS = [
-    *(None, True, 1.0, [], {}, b"1", "", "x", "-1", "+1", " 1", "1 ", "1_000", "1e3", "0x"),
-    *("0b1", "0o7", "0xg", "0x-1", "\u0661", -1, 1 << 256, str(1 << 256), hex(1 << 256)),
-    *("9" * 79, "9" * 10_000, "0x" + "0" * 65, float("nan")),
-]
-
-
 @pytest.mark.parametrize("name", fields.GAS)
 def test_gas_values_end_where_the_entry_points_do(name):
     assert fields.FIELDS[name].parse(name, (1 << 120) - 1) == (1 << 120) - 1
@@ -147,36 +143,18 @@ def test_both_spellings_are_read_and_no_field_twice():
         assert fields.FIELDS["signature"].parse("signature", signature) == b"\x1b"
 
 
-NO_ADDRESSES = [
-    *(None, 1, "", "0x", "0x12", ADDRESS[2:], ADDRESS[:-1], ADDRESS + "00", ADDRESS + "0"),
-    *("0x" + "g" * 40, ADDRESS.replace("aA", "Aa"), ADDRESS.replace("0x", "0X"), b"\0" * 20),
-    *(ADDRESS + "\n", " " + ADDRESS, [ADDRESS]),
-]
-
-
 @pytest.mark.parametrize("value", [ADDRESS, ADDRESS.lower(), "0x" + ADDRESS[2:].upper()])
 def test_addresses_come_out_with_their_checksum(value):
     assert fields.parse_address("sender", value) == ADDRESS
 
 
-NO_BYTES = [
-    *((value, "not 0x hex") for value in (None, 5, "", "12", "0xzz", "0x12 4", "0x1\n")),
-    ("0x123", "an odd number of hex digits"),
-    ("0x" + "00" * (fields.MAX_BYTES + 1), f"longer than {fields.MAX_BYTES} bytes"),
-]
-
-
-MALFORMED = [
-    *(("nonce", value, "") for value in NO_NUMBERS),
-    *(("sender", value, "not an address") for value in NO_ADDRESSES),
-    *(("call_data", value, f"{says}$") for value, says in NO_BYTES),
-]
-
-
-@pytest.mark.parametrize(("name", "value", "says"), MALFORMED)
-def test_what_is_no_value_of_a_field(name, value, says):
-    with pytest.raises(BadRequest, match=f"^{name}: {says}"):
+def test_what_is_no_value_of_a_field():
+    def read(name, value):
         FIELDS[name].parse(name, value)
+
+    names = {"read": read, "ADDRESS": ADDRESS, "MAX_BYTES": fields.MAX_BYTES}
+    copy = Path(__file__).with_name("wrong_values.txt")
+    check_calls(copy, refusal=BadRequest, **names)
 
 
 BODY = {
