@@ -1,7 +1,7 @@
 """What a protocol's author can get wrong is refused with the place of the mistake."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any
 
@@ -12,6 +12,8 @@ from mpcsim.crypto.hashing import HashTag, tagged_hash
 from mpcsim.errors import Aborted, AbortReason, Blame, Consequence, ContractError, UsageError, check
 from mpcsim.protocols import run
 from mpcsim.protocols.engine import Definition, Delivery, Inbox, Party, Round, RoundOutput, Sends
+from tests.helpers import toy
+from tests.helpers.reviewed import check_calls
 from tests.helpers.toy import ASKED, TOY, Answer, Question, ToySetup, ask, end
 
 
@@ -43,39 +45,11 @@ class EnginesReason(AbortReason):
     PEER_ABORTED = ("another one", Consequence.RETRY, Blame.NOBODY)
 
 
-CONTRADICTIONS: dict[str, tuple[Callable[[], object], str]] = {
-    "no rounds": (lambda: replace(TOY, rounds=()), "it has no rounds"),
-    "number": (lambda: replace(TOY, number=256), "number 256: from 0 to 255"),
-    "a class in two rounds": (
-        lambda: made(sender(ASKED), sender(ASKED, number=2)),
-        r"Question is sent in round 1 \(ask\) and again in round 2 \(ask\)",
-    ),
-    "a class twice in a round": (lambda: made(sender(ASKED, ASKED)), "again in round 1"),
-    "order of rounds": (
-        lambda: made(sender(ASKED, number=2), Round(2, "end", end)),
-        "rounds are numbered 2, 2: they increase",
-    ),
-    "a need that nobody sends": (
-        lambda: made(sender(ASKED), Round(2, "end", end, needs=(Answer,))),
-        r"round 2 \(end\) needs Answer, which no round sends",
-    ),
-    "a need of a later round": (
-        lambda: made(Round(1, "end", end, needs=(Question,)), sender(ASKED, number=2)),
-        "needs Question, which round 2 sends",
-    ),
-    "a point in the set-up": (lambda: replace(TOY, setup=WithPoint), "field 'key' of the set-up W"),
-    "no tuple": (lambda: made(replace(sender(), sends=ASKED)), "sends of round 1 .* is no tuple"),  # type: ignore[arg-type]
-    "a dict as set-up": (lambda: replace(TOY, setup=dict), "setup has no encoding: a class deri"),  # type: ignore[type-var]
-    "a reason of the engine's": (lambda: replace(TOY, reasons=EnginesReason), "its reason PEER_AB"),
-}
-
-
-@pytest.mark.parametrize(("make", "told"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
-def test_a_definition_that_contradicts_itself_is_refused(
-    make: Callable[[], object], told: str
-) -> None:
-    with pytest.raises(ContractError, match=f"definition of 'toy': .*{told}"):
-        make()
+def test_a_definition_that_contradicts_itself_is_refused() -> None:
+    names = {"made": made, "sender": sender, "replace": replace, "Round": Round}
+    names |= {"WithPoint": WithPoint, "EnginesReason": EnginesReason}
+    copy = Path(__file__).with_name("wrong_definitions.txt")
+    check_calls(copy, toy, refusal=ContractError, **names)
 
 
 def at_creation(**changes: Any) -> Party[Any, Any]:

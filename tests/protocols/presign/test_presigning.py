@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from mpcsim.protocols.presign import Presignature, presignature
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.protocols.presigned import PRESIGNED
 from mpcsim.protocols.sample_keys import as_unused, presignatures
+from tests.helpers.reviewed import check_calls
 from tests.helpers.sessions import check_ecdsa, presigning_parties
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
@@ -149,47 +151,18 @@ def test_a_resumed_session_uses_its_presignature_up_in_the_new_process(finisher)
 
 
 def test_usage_errors_of_presigning():
-    shares, ed = keys("secp256k1"), keys("ed25519")
-    share = shares[1]
-    for arguments, text in [
-        ((ed[1], (1, 2), 1), "secp256k1"),
-        ((share, (1,), 1), "1 of the 2"),
-        ((share, (2, 3), 1), "not a signer"),
-        ((share, (1, 2), 0), "1 to 64"),
-        ((share, (1, 2), 65), "1 to 64"),
-        ((share.without_multiplication(2), (1, 2), 1), "discarded"),
-    ]:
-        with pytest.raises(UsageError, match=text):
-            presign.setup(*arguments)
-    open_elsewhere = keys("secp256k1")[1]
-    open_elsewhere.guard.discard(2)
-    with pytest.raises(UsageError, match="discarded"):
-        presign.setup(open_elsewhere, (1, 2), 1)
-    for count in (0, 65):
-        with pytest.raises(UsageError, match="1 to 64"):
-            presign.prestart(
-                share.record.epoch,
-                (1, 2),
-                count,
-                me=1,
-                auth_keys=share.auth_keys((1, 2)),
-                session_id=bytes(32),
-            )
+    shares, discarded = keys("secp256k1"), keys("secp256k1")[1]
+    discarded.guard.discard(2)
+    names = {"SHARES": shares, "ED": keys("ed25519"), "DISCARDED": discarded}
+    names |= {"EPOCH": shares[1].record.epoch, "AUTH_KEYS": shares[1].auth_keys((1, 2))}
+    check_calls(Path(__file__).with_name("wrong_setups.txt"), presign, **names)
 
 
 def test_usage_errors_of_signing():
-    shares, other = keys("secp256k1"), keys("secp256k1", name="another")
     part = as_unused(presignatures(2, 3, (1, 2))[1][0])
-    for arguments, text in [
-        ((shares[1], part, 1, bytes(31), RHO), "message hash of 31 bytes"),
-        ((shares[1], part, 1, DIGEST, bytes(33)), "rho of 33 bytes"),
-        ((other[1], part, 1, DIGEST, RHO), "another epoch"),
-        ((shares[2], part, 1, DIGEST, RHO), "party 1's"),
-        ((shares[1], part, 3, DIGEST, RHO), "party 3, who is to finish"),
-        ((shares[1], replace(part, signers=(1,)), 1, DIGEST, RHO), "1 of the 2"),
-    ]:
-        with pytest.raises(UsageError, match=text):
-            presigned.setup(*arguments)
+    names = {"SHARES": keys("secp256k1"), "OTHER": keys("secp256k1", name="another"), "PART": part}
+    names |= {"DIGEST": DIGEST, "RHO": RHO, "replace": replace}
+    check_calls(Path(__file__).with_name("wrong_uses.txt"), presigned, **names)
 
 
 def test_an_envelope_larger_than_those_of_its_protocol_is_ignored():

@@ -1,7 +1,9 @@
 """Resharing: the key stays, the shares change, and no crash point strands the key."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,10 +11,11 @@ from hypothesis import strategies as st
 
 from mpcsim.crypto import SeededRng
 from mpcsim.crypto.groups import ED25519
-from mpcsim.errors import Reason, UsageError
+from mpcsim.errors import Reason
 from mpcsim.protocols import LocalRun, keys, reshare, results, run, session_id
 from mpcsim.protocols.engine import Done, Party
 from mpcsim.protocols.reshare import RESHARE, definition
+from tests.helpers.reviewed import check_calls
 from tests.helpers.sessions import reassemble, signing_parties
 from tests.helpers.tiers import examples
 
@@ -108,27 +111,19 @@ def test_no_crash_point_leaves_too_few_matching_shares():
     assert total > 10
 
 
+def party(agreed, me):
+    reshare.party(agreed, me, session_id=bytes(32))
+
+
 def test_a_setup_made_by_hand_is_checked_all_the_same():
     shares = keys("ed25519")
-    record = shares[1].record
 
-    def made(share=shares[2], **changes):
+    def made(**changes):
         fields = {"dealer_ids": (2, 3), "receiver_ids": (1, 2, 3), "threshold": 2, "scheme": ""}
-        return reshare.ReshareSetup(record, **{**fields, **changes}, share=share)
+        return reshare.ReshareSetup(shares[1].record, **{**fields, "share": shares[2], **changes})
 
-    for agreed, me, text in [
-        (made(dealer_ids=(3, 2)), 2, "ascending"),
-        (made(receiver_ids=(2, 1)), 2, "ascending"),
-        (made(dealer_ids=(2,)), 2, "1 of the 2"),
-        (made(threshold=1), 2, "threshold 1"),
-        (made(threshold=4), 2, "threshold 4"),
-        (made(scheme="ot/80"), 2, "no multiplication scheme"),
-        (made(), 3, "needs its old share"),
-        (made(), 1, "must not bring"),
-        (made(keys("ed25519", name="another")[2]), 2, "another key or epoch"),
-    ]:
-        with pytest.raises(UsageError, match=text):
-            reshare.party(agreed, me, session_id=bytes(32))
+    other = keys("ed25519", name="another")
+    check_calls(Path(__file__).with_name("made_by_hand.txt"), party=party, made=made, OTHER=other)
 
 
 def test_a_shifted_key_is_noticed_even_if_the_record_is_not_sound(monkeypatch):
@@ -168,21 +163,5 @@ def test_a_shifted_key_is_noticed_even_if_the_record_is_not_sound(monkeypatch):
 
 def test_usage_errors():
     shares, other = keys("ed25519"), keys("ed25519", name="another")
-    record = shares[1].record
-    for arguments, text in [
-        ({"dealers": (2,)}, "1 of the 2"),
-        ({"dealers": (2, 9)}, "hold no share"),
-        ({"dealers": (2, 2)}, "duplicate"),
-        ({"dealers": (2, 3), "threshold": 1}, "threshold 1"),
-        ({"dealers": (2, 3), "threshold": 4}, "threshold 4"),
-        ({"dealers": (2, 3), "receivers": (1, 1)}, "duplicate"),
-        ({"dealers": (2, 3), "share": other[2]}, "another key or epoch"),
-        ({"dealers": (2, 3), "scheme": "ot/80"}, "no multiplication scheme"),
-    ]:
-        with pytest.raises(UsageError, match=text):
-            reshare.setup(record, **arguments)
-    for me, share in ((2, None), (2, shares[3])):
-        with pytest.raises(UsageError, match="needs its old share"):
-            reshare.party(reshare.setup(record, (2, 3), share=share), me, session_id=bytes(32))
-    with pytest.raises(UsageError, match="takes no part"):
-        reshare.party(reshare.setup(record, (2, 3), receivers=(2, 3)), 1, session_id=bytes(32))
+    names = {"setup": partial(reshare.setup, shares[1].record), "party": party}
+    check_calls(Path(__file__).with_name("wrong_setups.txt"), **names, SHARES=shares, OTHER=other)
