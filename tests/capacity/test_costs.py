@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from mpcsim.capacity.model.speed import Speed
 from mpcsim.cli.measure.calibrate import table
 from mpcsim.errors import UsageError
 from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
+from tests.helpers.reviewed import check_calls
 
 SAMPLES = np.random.default_rng(1).lognormal(0.0, 0.5, 5000)
 HERE = Speed(20.0, 400.0, 50.0, 1.0)
@@ -110,44 +112,27 @@ def test_a_file_holds_all_of_it(tmp_path):
     assert replace(found, stages=costs().stages) == costs()
 
 
-FLAT = [1] * POINTS
-STAGES = {
-    "something after what is later": [["later loop", 0, FLAT], ["loop", 0, FLAT]],
-    "unknown kind": [["dream", 0, FLAT]],
-    "points missing": [["loop", 0, [1, 2]]],
-    "points that fall": [["loop", 0, [2, *FLAT[1:]]]],
-    "levels that do not rise": [["loop", 0, [1, 2, 3], [0, 0.5, 0.5]]],
-    "levels that stand still": [["loop", 0, [1, 2, 3, 4], [0, 0.5, 0.5, 1]]],
-    "levels that end early": [["loop", 0, [1, 2], [0, 0.9]]],
-    "levels that begin late": [["loop", 0, [1, 2], [0.1, 1]]],
-    "levels missing": [["loop", 0, [1, 2, 3], [0, 1]]],
-    "too much curve": [["loop", 2, FLAT]],
-}
-BROKEN = {
-    "another format": lambda d: d | {"format": "mpcsim costs 2"},
-    "a chance above 1": lambda d: d | {"scheduling": d["scheduling"] | {"ahead": 1.5}},
-    "an unknown chance": lambda d: d | {"scheduling": d["scheduling"] | {"behind": 0.5}},
-    "a member less": lambda d: {k: v for k, v in d.items() if k != "turn_ms"},
-    "a member more": lambda d: d | {"weather": "fine"},
-    "a negative time": lambda d: d | {"turn_ms": {"node": -1}},
-    "no number": lambda d: d | {"cold_ms": {"node": True}},
-    "no machine": lambda d: d | {"machine": {"curve_us": 1}},
-    "a machine of nothing": lambda d: d | {"machine": d["machine"] | {"curve_us": 0}},
-    "no list": lambda d: d | {"memory_mb": {"node": [1, 2, 3]}},
-    "no object": lambda d: [d],
-    **{
-        how: lambda d, each=each: d | {"stages": {"x": {"y": each}}} for how, each in STAGES.items()
-    },
-}
-
-
-@pytest.mark.parametrize("how", BROKEN)
-def test_what_is_no_file_of_costs_gets_one_clear_error(tmp_path, how):
+def test_what_is_no_file_of_costs_gets_one_clear_error(tmp_path):
     path = tmp_path / "costs.json"
     costs().save(path)
-    path.write_text(json.dumps(BROKEN[how](json.loads(path.read_text()))))
-    with pytest.raises(UsageError, match=r"costs\.json: no costs: .*mpcsim calibrate"):
-        Costs.load(path)
+    good = json.loads(path.read_text())
+
+    def read(content):
+        path.write_text(json.dumps(content))
+        with pytest.raises(
+            UsageError, match=r"costs\.json: no costs: .*mpcsim calibrate"
+        ) as refused:
+            Costs.load(path)
+        raise UsageError(str(refused.value).removeprefix(str(path)))
+
+    def load(without="", **changes):
+        read({name: value for name, value in (good | changes).items() if name != without})
+
+    def stages(*each):
+        load(stages={"x": {"y": each}})
+
+    names = {"read": read, "load": load, "stages": stages, "COSTS": good, "FLAT": [1] * POINTS}
+    check_calls(Path(__file__).with_name("wrong_costs.txt"), **names)
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"format": 1, "format": 2}', '{"machine": NaN}'])

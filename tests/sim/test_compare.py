@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpcsim.errors import UsageError
 from mpcsim.sim import compare
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.replay.results import Replay
-from tests.helpers.reviewed import check_reviewed
+from tests.helpers.reviewed import check_calls, check_reviewed
 
 MS = np.random.default_rng(1).lognormal(5.0, 0.3, 2_000)
 
@@ -61,26 +60,9 @@ def test_what_is_said_is_as_it_was_reviewed() -> None:
     check_reviewed(said, Path(__file__).with_name("comparisons.txt"))
 
 
-def test_splits_need_explanations() -> None:
-    with pytest.raises(UsageError, match="as it is: not a replay with explain=True"):
-        compare({"as it is": replay(MS)}).stacked_bars()
-
-
 def test_what_cannot_be_compared() -> None:
-    with pytest.raises(UsageError, match="nothing to compare"):
-        compare({})
-    with pytest.raises(UsageError, match="a is a list: no replay, and no call times"):
-        compare({"a": [1.0]})  # type: ignore[dict-item]
-    with pytest.raises(UsageError, match="a: no times"):
-        compare({"a": calls(MS[:0])})
-
-
-def test_ranked_and_as_a_table() -> None:
-    runs = {"as it is": replay(MS), "closer": replay(MS / 2), "farther": replay(MS * 2)}
-    with pytest.raises(UsageError, match="only one was given"):
-        compare({"as it is": replay(MS)}).ranked_bars()
-    with pytest.raises(UsageError, match="percentile 101"):
-        compare(runs).ranked_bars(101)
+    names = {"compare": compare, "replay": replay, "calls": calls, "MS": MS}
+    check_calls(Path(__file__).with_name("wrong_comparisons.txt"), **names)
 
 
 def test_intervals_of_differences_hold_the_truth_as_often_as_they_say() -> None:

@@ -1,6 +1,7 @@
 """Threshold ECDSA: honest runs, checked by libsecp256k1 and OpenSSL, not by our code alone."""
 
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -8,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_ds
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from mpcsim.crypto.groups.secp256k1 import ORDER
-from mpcsim.errors import UsageError
 from mpcsim.protocols import ecdsa, keys, results, run
 from mpcsim.protocols.engine import Waiting
+from tests.helpers.reviewed import check_calls
 from tests.helpers.sessions import check_ecdsa, signing_parties
 
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
@@ -56,16 +57,5 @@ def test_shares_of_two_epochs_do_not_combine():
 
 
 def test_usage_errors():
-    shares, ed = keys("secp256k1"), keys("ed25519")
-    share = shares[1]
-    for arguments, text in [
-        ((ed[1], (1, 2), bytes(32)), "secp256k1"),
-        ((share, (1, 2), bytes(31)), "31 bytes"),
-        ((share, (1,), bytes(32)), "1 of the 2"),
-        ((share, (1, 1), bytes(32)), "duplicate"),
-        ((share, (1, 4), bytes(32)), "hold no share"),
-        ((share, (2, 3), bytes(32)), "not a signer"),
-        ((share, (0, 1), bytes(32)), "outside"),
-    ]:
-        with pytest.raises(UsageError, match=text):
-            ecdsa.setup(*arguments)
+    names = {"SHARES": keys("secp256k1"), "ED": keys("ed25519")}
+    check_calls(Path(__file__).with_name("wrong_setups.txt"), ecdsa, **names)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import stat
+from pathlib import Path
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from mpcsim.service.fault_injection.conditions import NotApplied
 from mpcsim.service.operations.supervisor import HOST, free_port
 from mpcsim.service.process.http_limits import listen
 from mpcsim.sim import Network, Scenario
+from tests.helpers.reviewed import check_answers
 
 TOKEN = "0123456789abcdef" * 4
 
@@ -71,25 +73,15 @@ def test_nothing_works_without_the_token(method, path, token):
     assert thrown.seen == []
 
 
-MISTAKES = [
-    ("/control/rest", {"json": {}}, 404, "unknown switch 'rest'; did you mean reset?"),
-    ("/control/down", {"json": {"part": "bank"}}, 400, "down: unknown part 'bank'"),
-    ("/control/down", {"content": b"part=node"}, 400, "the body is not JSON"),
-    ("/control/down", {"content": b"[]"}, 400, "what it is told must be an object"),
-    ("/control/down", {"content": b" " * 100_000}, 413, "body of more than 65536 bytes"),
-    ("/control/reset", {"headers": [("Content-Encoding", "gzip")]}, 415, "identity"),
-    ("/elsewhere", {}, 404, "Not Found"),
-]
+def test_each_mistake_has_an_answer():
+    def said(question):
+        path, _, body = question.partition(" ")
+        answer = asked(Thrown(), "POST", path, **eval(body))
+        assert answer.headers["X-Request-Id"]
+        code = answer.headers["X-Error-Code"]
+        return f"{answer.status_code} {code} {answer.json()['error']}"
 
-
-@pytest.mark.parametrize(("path", "body", "status", "why"), MISTAKES)
-def test_each_mistake_has_an_answer(path, body, status, why):
-    answer = asked(Thrown(), "POST", path, **body)
-    assert answer.status_code == status
-    code = "bad-request" if status == 400 else "unsupported"
-    assert answer.headers["X-Error-Code"] == ("not-found" if "switch" in why else code)
-    assert answer.headers["X-Request-Id"]
-    assert why in answer.json()["error"]
+    check_answers(said, Path(__file__).with_name("mistakes.txt"))
 
 
 def test_what_is_not_in_force_is_no_mistake_of_the_callers():

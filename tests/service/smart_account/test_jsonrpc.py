@@ -4,6 +4,7 @@ import gzip
 import json
 import socket
 import threading
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from mpcsim.service.smart_account.chain.chain import Reverted
 from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
 from mpcsim.service.smart_account.client.client import RequestRefused
 from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
+from tests.helpers.reviewed import check_calls
 
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
@@ -57,25 +59,12 @@ def test_reverts_in_the_dialects_of_nodes(error, data):
     assert chain._client.is_closed
 
 
-FAILING = [
-    ({"error": {"code": -32601, "message": "no such method"}}, "refused eth_call: no such"),
-    (httpx.ConnectError("refused"), "did not answer eth_call: ConnectError"),
-    (httpx.ReadTimeout("slow"), "did not answer eth_call: ReadTimeout"),
-    (b"<html>", "did not answer eth_call: JSONDecodeError"),
-    (b"[" * 100_000, "did not answer eth_call: RecursionError"),
-    (httpx.Response(204), "did not answer eth_call: HTTP status 204"),
-    (httpx.Response(502, text="<html>"), "did not answer eth_call: HTTP status 502"),
-    (b"[]", "did not answer eth_call in JSON-RPC"),
-    (b"{}", "did not answer eth_call in JSON-RPC"),
-    *(({"error": e}, "did not answer eth_call in JSON") for e in ("text", 7, ["list"], True)),
-    ({"error": {"code": -32000, "message": "no", "data": "see 0xzz"}}, "refused eth_call: no"),
-]
-
-
-@pytest.mark.parametrize(("reply", "says"), FAILING)
-def test_a_node_that_fails_is_unavailable(reply, says):
-    with pytest.raises(ChainUnavailable, match=says):
+def test_a_node_that_fails_is_unavailable():
+    def call(reply):
         chain_that_answers(reply).call(SOMEBODY, b"")
+
+    copy = Path(__file__).with_name("failing_nodes.txt")
+    check_calls(copy, refusal=ChainUnavailable, call=call, httpx=httpx)
 
 
 @pytest.mark.parametrize(
