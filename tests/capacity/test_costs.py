@@ -119,9 +119,7 @@ def test_what_is_no_file_of_costs_gets_one_clear_error(tmp_path):
 
     def read(content):
         path.write_text(json.dumps(content))
-        with pytest.raises(
-            UsageError, match=r"costs\.json: no costs: .*mpcsim calibrate"
-        ) as refused:
+        with pytest.raises(UsageError) as refused:
             Costs.load(path)
         raise UsageError(str(refused.value).removeprefix(str(path)))
 
