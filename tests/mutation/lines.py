@@ -28,6 +28,7 @@ OPTIONS = ("-q", "-n0", "-pno:cacheprovider", "-ptests.mutation.plugin")
 AT_ONCE = 40
 """Files of tests that are recorded before the record is written."""
 MOST_NEAR = 100
+FAR = 64
 SHOWN_BY: dict[str, str] = json.loads((HERE / "shown_by.json").read_text("utf-8"))
 """Tests that compare what a module declares with a reviewed copy, by a part of a mutant's name."""
 COPIES = tuple(
@@ -64,7 +65,7 @@ class Lines:
             file = test.partition("::")[0]
             of_file[file] += 1
             far = _distance(path, file)
-            cost = far * (seconds + 0.02) * (of_file[file] if far > 1 else 1)
+            cost = far * (seconds + 0.02) * (of_file[file] if far == FAR else 1)
             ranked.append((cost / 16 if test in taken else cost, test))
         return [test for _, test in sorted(ranked)]
 
@@ -104,7 +105,7 @@ def _distance(path: str, file: str) -> int:
     if stem in tests[-1] or re.search(imports, (ROOT / file).read_text("utf-8")):
         return 1
     near = module.parts[: max(1, len(module.parts) - 2)] == tests[: max(1, len(module.parts) - 2)]
-    return 8 if near else 64
+    return 8 if near else FAR
 
 
 def _load() -> dict[str, Any]:

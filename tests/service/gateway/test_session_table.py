@@ -268,7 +268,7 @@ async def test_whom_nobody_could_tell_is_told_before_the_next_session_of_the_key
     table = Table()
     session, side = await table.opened(what), table.sides[OPERATOR]
     side.failure = failure
-    await table.cancel([session])
+    await table.start_cancelling(session)
     assert len(table._close_later) == again
     if again:
         with pytest.raises(NodeFailed):

@@ -166,8 +166,7 @@ class Activation:
         for at in consistency.to_resolve:
             async with self.decision_lock(*at):
                 decision = await self._resume_interrupted(*at)
-                if await self._merge_restored(*at):
-                    decision = await self._resume_interrupted(*at)
+                await self._merge_restored(*at)
             if decision.first_link_failure is not None:
                 raise decision.first_link_failure
             for failure in decision.failures:  # one user's trouble; the others' keys work
@@ -218,11 +217,8 @@ class Activation:
             SignedReconciliationStatement, by, await self._links[by].call(scope, body, times)
         )
 
-    async def _merge_restored(self, user_id: str, curve: str, times: Times | None = None) -> bool:
+    async def _merge_restored(self, user_id: str, curve: str, times: Times | None = None) -> None:
         """Make restored MPC nodes merge a key, and log refusals; the decision lock is held.
-
-        Returns:
-            Whether a node had yet to merge it.
 
         Raises:
             LinkFailed: one cannot be reached.
@@ -230,7 +226,6 @@ class Activation:
         outcomes = await self._merge_each_restored(user_id, curve, times)
         for refused in filter(None, outcomes.values()):
             LOG.error("%s key of user %s: %s", curve, user_id, refused)
-        return bool(outcomes)
 
     async def _merge_each_restored(
         self, user_id: str, curve: str, times: Times | None
