@@ -309,6 +309,15 @@ async def test_pages_that_are_full_have_others_behind_them(monkeypatch, gateway,
     assert afters == ["", *(f"{many * PAGE:064x}" for many in (1, 2))]
 
 
+async def test_a_node_that_makes_no_statement_about_a_key_is_reported(caplog, gateway, lies):
+    def holdings(user_id, body):
+        return ShareInfoPage.of([held("ab" * 32, user_id)]).to_bytes()
+
+    lies[0].update(holdings=holdings, testify=refuse)
+    await gateway.gateway.activation.resolve_at_start()
+    assert any(line.endswith(": no") for line in caplog.messages)
+
+
 def standing(active, voted=None):
     return lambda user_id, body: ActivationState(active, voted).to_bytes()
 

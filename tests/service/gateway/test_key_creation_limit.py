@@ -54,6 +54,19 @@ async def test_who_listens_hears_of_each_key_that_is_taken_and_given_up() -> Non
     assert heard == [("key", True), ("key", False)]
 
 
+async def test_a_key_goes_past_who_is_just_leaving_the_line() -> None:
+    queue = KeyQueue(2, 1000.0)
+    release = await queue.acquire("key")
+    first, second = (asyncio.create_task(queue.acquire("key")) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    release()
+    (await second)()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert not queue._waiters
+
+
 async def test_nobody_watches_the_caller_any_longer_once_it_has_a_place() -> None:
     queue, watching = KeyQueue(1, 1000.0), []
 

@@ -241,6 +241,18 @@ async def test_otherwise_the_mpc_node_is_asked_when_the_body_is_whole(forwarding
     signing.finish(answer.content)
 
 
+@pytest.mark.parametrize("has_faults", [False, True])
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("forwarding", [None, "store", "stream"])
+def test_the_setting_decides_or_else_the_network_unless_there_are_faults(
+    forwarding, streams, has_faults
+):
+    carrier = SimpleNamespace(streams=streams, has_faults=has_faults)
+    wished = {None: streams, "store": False, "stream": True}[forwarding]
+    part = streaming.Streaming(None, {}, carrier, None, forwarding)
+    assert part.is_enabled is (wished and not has_faults)
+
+
 def spoilt(body, **header):
     """The same body with another header in its last message."""
     last = Envelope.decode(body.messages[-1])

@@ -339,6 +339,7 @@ async def test_what_opens_at_neither_node_is_lifted(caplog, gateway, client):
         await service.delivered(gateway)
         assert all(why is None for rows in service.shares_of(gateway).values() for *_, why in rows)
         assert gateway.gateway.registry.suspension_notices() == []
+        assert not gateway.gateway.suspensions._blocked_by
         of = f"key {share.record.epoch.hex()} of user {client.token_user}"
         said = f"{of} is no longer suspended: no holder of a share asked for it"
         assert caplog.messages[-1] == said
@@ -500,8 +501,10 @@ async def test_a_key_without_room_for_a_suspension_is_blocked_for_a_while(
     monkeypatch.setattr(suspensions, "MAX_OF_KEY", 0)
     monkeypatch.setattr(suspensions, "FULL_S", 0.02)
     body, table = await client.suspension(share), gateway.gateway.suspensions
-    for _ in range(2):
-        assert (await client.post("suspend", body)).status_code == 503
+    assert (await client.post("suspend", body)).status_code == 503
+    (timer,) = table._full.values()
+    assert (await client.post("suspend", body)).status_code == 503
+    assert timer.cancelled()
     assert (len(table._full), table._blocked_by[share.record.epoch]) == (1, 1)
     await service.until(lambda: not table._full)
     await client.check_works(share)
