@@ -301,6 +301,15 @@ async def test_a_user_has_one_call_of_a_name_and_others_have_theirs():
 
 
 @in_virtual_time
+async def test_sessions_of_a_key_sign_with_it_or_replace_it():
+    table = Table()
+    both = [await table.opened(), await table.opened(RECOVERY, 2)]
+    await table.opened(GENERATION, 3, curve="ed25519")
+    await table.opened(number=4, key_id="cd" * 32)
+    assert table.of_key(EPOCH) == both
+
+
+@in_virtual_time
 async def test_of_an_id_there_is_one_session_and_the_place_of_another_stays_free():
     table = Table()
     await table.opened()

@@ -45,7 +45,7 @@ def letter(size, sender=CLIENT, receiver=OPERATOR):
 
 LARGEST = wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(1 << 10))
 BODIES = [
-    wire.Exchange(SID, ()),
+    *(wire.Exchange(SID, tuple(map(letter, sizes))) for sizes in ([], [1], [2])),
     wire.Exchange(SID, (letter(1000), letter(0))),
     wire.Exchange(SID, (letter(0), letter(7)) * 32),
     wire.Answer(1, None, ()),
