@@ -219,6 +219,8 @@ def _calculated(node: ast.AST) -> Variants:
 
 
 def _constants(node: ast.AST) -> Variants:
+    if isinstance(node, ast.keyword) and node.arg in UNSEEN and node.arg:
+        return
     for name, value in ast.iter_fields(node):
         for i, child in enumerate(value if isinstance(value, list) else [value]):
             if name in SKIPPED_FIELDS or not isinstance(child, ast.Constant):

@@ -201,6 +201,15 @@ async def test_a_session_is_closed_where_it_may_be_open(
     assert asked.count("close") == (verb in verbs_closed)
 
 
+async def test_messages_that_a_fault_holds_back_for_too_long_are_the_links_failure(
+    monkeypatch, gateway, client, ec_share
+):
+    held_back = AsyncMock(side_effect=TimeoutError)
+    monkeypatch.setattr(gateway.gateway._router._carrier, "apply_faults", held_back)
+    status, error = await refusal(client.sign(ec_share))
+    assert (status, error) == (504, str(node_timed_out(OPERATOR)))
+
+
 @pytest.mark.parametrize("makes_key", [False, True])
 @pytest.mark.parametrize(("status", "code"), [(503, Code.DISK_FULL), (500, Code.INTERNAL)])
 async def test_an_abort_that_a_node_could_not_store_counts_as_one(

@@ -10,10 +10,11 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.service.errors import LinkFailed, Refused
+from mpcsim.service.errors import LinkFailed, Refused, node_unreachable
 from mpcsim.service.gateway import introduction as introduction_module
 from mpcsim.service.gateway.activation import activation
 from mpcsim.service.gateway.introduction import NodeIntroduction
+from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.activation_messages import (
@@ -316,6 +317,25 @@ async def test_a_node_that_makes_no_statement_about_a_key_is_reported(caplog, ga
     lies[0].update(holdings=holdings, testify=refuse)
     await gateway.gateway.activation.resolve_at_start()
     assert any(line.endswith(": no") for line in caplog.messages)
+    assert "merge" not in lies[1]
+
+
+@pytest.mark.parametrize("verb", ["testify", "merge"])
+async def test_a_node_that_is_out_of_reach_has_not_merged_a_key(verb, monkeypatch, gateway, client):
+    client.give_key("ed25519")
+    link = gateway.links[OPERATOR]
+    call = link.call
+    with link.node.store._database.transaction() as cursor:
+        cursor.execute("UPDATE shares SET unmerged = 1")
+
+    async def lost(scope, *rest):
+        if scope.verb == verb:
+            raise node_unreachable(OPERATOR)
+        return await call(scope, *rest)
+
+    monkeypatch.setattr(link, "call", lost)
+    with pytest.raises(LinkFailed):
+        await gateway.gateway.activation.merge(OPERATOR, client.token_user, "ed25519", Times())
 
 
 def standing(active, voted=None):

@@ -189,6 +189,7 @@ async def test_only_before_the_next_key_an_interrupted_activation_ends_votes(
 
     async def run(decision, times):
         made.append(decision)
+        decision.failures.append(Refused(409, "no"))  # which is no node that fails
 
     monkeypatch.setattr(activation, "_run_decision", run)
     at = await client.user_id(), "ed25519"

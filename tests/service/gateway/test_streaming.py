@@ -425,6 +425,7 @@ async def test_a_client_that_leaves_ends_what_was_forwarded_for_it(gateway, clie
     data = signing.body.to_bytes()
     asking = asyncio.create_task(post(client, data, in_two(data, 1000, asyncio.Event()), len(data)))
     await asyncio.wait_for(signing.port.first.wait(), 10)
+    assert len(gateway.gateway._streaming._under_way) == 1
     asking.cancel()
     await asyncio.wait_for(signing.port.left.wait(), 5)
     await service.until(lambda: not gateway.gateway.sessions._background)
@@ -516,16 +517,17 @@ async def test_an_abort_counts_beside_other_messages(
 
 async def test_an_mpc_node_that_was_started_anew_has_no_such_session(client, signing):
     """What it does not have need not be closed there."""
-    handle = signing.port.handle
+    handle, asked = signing.port.handle, []
 
     async def noted(verb, grant, data):
-        assert verb != "close"
+        asked.append(verb)
         return await handle(verb, grant, data)
 
     signing.port.handle = noted
     signing.port.node.restart()
     response = await post(client, data := signing.body.to_bytes(), in_two(data, 1000), len(data))
     assert (response.status_code, response.json()["error"]) == NO_SESSION
+    assert "close" not in asked
 
 
 @EITHER
