@@ -338,6 +338,18 @@ async def test_a_node_that_is_out_of_reach_has_not_merged_a_key(verb, monkeypatc
         await gateway.gateway.activation.merge(OPERATOR, client.token_user, "ed25519", Times())
 
 
+async def test_a_node_that_is_out_of_reach_at_the_start_is_not_taken_to_be_done(gateway, lies):
+    def holdings(user_id, body):
+        return ShareInfoPage.of([held("ab" * 32, user_id)]).to_bytes()
+
+    def lost(user_id, body):
+        raise node_unreachable(OPERATOR)
+
+    lies[0].update(holdings=holdings, standing=lost)
+    with pytest.raises(LinkFailed):
+        await gateway.gateway.activation.resolve_at_start()
+
+
 def standing(active, voted=None):
     return lambda user_id, body: ActivationState(active, voted).to_bytes()
 

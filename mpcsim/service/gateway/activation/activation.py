@@ -312,18 +312,15 @@ class Activation:
             answers = await asyncio.gather(*[self._ask(r, times) for r in requests])
             for request, answer in zip(requests, answers, strict=True):
                 decision.take_answer(request, answer)
-            if decision.record_to_store is not None:
-                await in_thread(self._remember, decision)
+            if (record := decision.record_to_store) is not None:
+                await in_thread(self._remember, decision, record)
 
-    def _remember(self, decision: Decision) -> None:
+    def _remember(self, decision: Decision, record: SignedRecord) -> None:
         """Store the record in force."""
-        if decision.record_to_store is not None:
-            try:
-                decision.stored_key = self._registry.put(decision.record_to_store)
-            except (KeyExists, KeyChanged) as error:
-                LOG.error(
-                    "the registry does not take a record that both MPC nodes signed: %s", error
-                )
+        try:
+            decision.stored_key = self._registry.put(record)
+        except (KeyExists, KeyChanged) as error:
+            LOG.error("the registry does not take a record that both MPC nodes signed: %s", error)
 
     async def _ask(self, request: Request, times: Times | None) -> bytes | Refused:
         try:

@@ -288,10 +288,10 @@ class Sessions:
 
     async def _take(self, queue: KeyQueue, place: Hashable, what: str) -> Callable[[], None]:
         """Take a place, from a silent caller if need be; return the callback that gives it up."""
-        holder = self._holder(queue, place)
+        holder = self._holder(place)
         if holder is not None and self._lease_left(holder) <= 0:
             await self.cancel([holder])
-            holder = self._holder(queue, place)
+            holder = self._holder(place)
         relief = None
         if queue.capacity and queue.is_taken(place):
             relief = self._start(self._end_silent_holder(queue, place))
@@ -305,7 +305,7 @@ class Sessions:
 
     def _busy(self, queue: KeyQueue, place: Hashable, what: str) -> Refused:
         """Return the refusal for a place that is taken, with the time until its lease ends."""
-        holder = self._holder(queue, place)
+        holder = self._holder(place)
         left = self._lease_left(holder) if holder is not None else 0.0
         has_queue = queue is self._making or queue.capacity > 0
         return key_busy(what, max(1, math.ceil(left)), has_queue=has_queue)
@@ -321,7 +321,7 @@ class Sessions:
         """
         place = user_id, curve
         if self._making.is_taken(place):
-            holder = self._holder(self._making, place)
+            holder = self._holder(place)
             if holder is None or self._lease_left(holder) > 0:
                 raise self._busy(self._making, place, what)
 
@@ -377,17 +377,15 @@ class Sessions:
         waits for that place."""
         soon = min(CANCEL_WAIT_S, self._lease_s)
         while queue.is_taken(place):
-            holder = self._holder(queue, place)  # None while one is being cancelled
+            holder = self._holder(place)  # None while one is being cancelled
             left = soon if holder is None else self._lease_left(holder)
             if holder is not None and left <= 0:
                 self.start_cancelling(holder)
                 left = soon
             await asyncio.sleep(left)
 
-    def _holder(self, queue: KeyQueue, place: Hashable) -> Session | None:
+    def _holder(self, place: Hashable) -> Session | None:
         """Return the session that has a place."""
-        if not queue.is_taken(place):
-            return None
         return next((s for s in self._sessions.values() if s.place == place), None)
 
     def _lease_left(self, session: Session) -> float:

@@ -67,10 +67,6 @@ class _StoreFirst(Exception):
     """The body must be stored first, and handled when it is complete."""
 
 
-class _SessionEnded(Exception):
-    """The session has ended meanwhile."""
-
-
 class Reply:
     """Reply (a ``wire.MessageBatch``) whose pieces are sent while they arrive."""
 
@@ -200,8 +196,6 @@ class Streaming:
                 aborts, last = await self._forward_through_link(caller, session, party, body, reply)
             except _StoreFirst:
                 raise
-            except _SessionEnded:
-                raise no_such_session() from None
             except BaseException as error:
                 if isinstance(error, Refused) and not isinstance(error, LinkFailed):
                     session.open_nodes.discard(party)
@@ -246,7 +240,7 @@ class Streaming:
 
         def raise_if_ended() -> None:
             if not self._sessions.is_open(session):
-                raise _SessionEnded
+                raise no_such_session()
 
         answer = AnswerValidator(to_client, MAX_MESSAGES_OF_NODE)
         kept = b""
