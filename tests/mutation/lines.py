@@ -73,16 +73,17 @@ class Lines:
         """The tests that may notice what a module works out once, when it is imported: that counts
         as run by whatever test came first.
 
-        Those in files named after the module or in `SHOWN_BY`, or, if there are none, the quickest
-        of the folder that is named after the module's; then `COPIES`.
+        Those in files that are made for the module (`_distance`) or in `SHOWN_BY`, or, if there
+        are none, the quickest of the folder that is named after the module's; then `COPIES`.
         """
-        named = f"/test_{Path(mutant.path).stem}.py::"
+        files = {test.partition("::")[0] for test in self.seconds}
+        own = tuple(f"{file}::" for file in files if _distance(mutant.path, file) == 1)
         shown = tuple(tests for part, tests in SHOWN_BY.items() if part in mutant.name)
         folder = Path("tests", *Path(mutant.path.removeprefix("mpcsim/")).parts[:-1])
         while not (ROOT / folder).is_dir():
             folder = folder.parent
         quickest = sorted(self.seconds, key=lambda test: self.seconds[test])
-        found = [test for test in quickest if test.startswith(shown) or named in test]
+        found = [test for test in quickest if test.startswith((*shown, *own))]
         near = [test for test in quickest if test.startswith(f"{folder}/")]
         copies = [test for test in COPIES if test in self.seconds]
         return [*(found or near[:MOST_NEAR]), *copies]

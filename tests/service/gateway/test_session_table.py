@@ -131,11 +131,11 @@ async def test_who_waits_gets_the_place_when_the_lease_ends_or_the_holder_does()
 async def test_who_is_served_keeps_the_place_and_the_others_wait_a_lease_longer():
     table = Table(queue=1)
     holder = await table.opened()
-    serving = asyncio.create_task(asked(table, holder, 8.0))
+    serving = asyncio.create_task(asked(table, holder, 5.5))
     waiting = asyncio.create_task(table.opened(number=2))
     await serving
     await waiting
-    assert now() == pytest.approx(8.0 + 5.0)
+    assert now() == pytest.approx(5.5 + 5.0)
 
 
 @in_virtual_time
