@@ -648,6 +648,20 @@ async def test_an_answer_whose_later_envelope_is_wrong_breaks_off(gateway, clien
     await broken(gateway, client, signing.body.to_bytes())
 
 
+async def test_an_mpc_node_that_fails_before_it_answers_is_quoted(client, signing):
+    handle = signing.port.handle
+
+    async def failing(verb, grant, data):
+        answer = await handle(verb, grant, data)
+        if verb == "exchange":
+            raise FULL
+        return answer
+
+    signing.port.handle = failing
+    with pytest.raises(service.Failed, match="full"):
+        await client.ask("exchange", signing.body)
+
+
 async def test_an_answer_that_begins_wrong_is_told(client, signing):
     handle = signing.port.handle
 

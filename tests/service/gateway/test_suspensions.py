@@ -204,6 +204,23 @@ async def test_two_that_are_over_at_once_take_a_third_along(monkeypatch, gateway
     assert not table._notices
 
 
+async def test_a_recovery_that_is_under_way_goes_on(gateway, client, share):
+    body = await client.suspension(share)
+    session_id, new = await client.begin_recover("ed25519")
+    await client.ask("suspend", body)
+    await client.activate(session_id, new)
+    await client.check_works(new)
+
+
+async def test_each_key_has_room_of_its_own(monkeypatch, gateway, client):
+    monkeypatch.setattr(suspensions, "MAX_OF_KEY", 1)
+    bodies = [await client.suspension(client.give_key(curve)) for curve in service.CURVES]
+    service.set_down(gateway, True)
+    for body in bodies:
+        assert (await client.post("suspend", body)).status_code == 204
+    service.set_down(gateway, False)
+
+
 async def test_deliveries_end_when_the_gateway_stops(gateway, client, share):
     body = await client.suspension(share)
     service.set_down(gateway, True)
