@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import OPERATOR
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.mpc_node import events
-from mpcsim.service.mpc_node.store import ShareStore, StoredShare
+from mpcsim.service.mpc_node.store import NodeStatement, ShareStore, StoredShare
 from mpcsim.service.storage.database import StoreFailed, StoreProblem
 
 SECONDS = count(1_800_000_000)
@@ -191,6 +192,47 @@ def test_an_event_is_there_exactly_if_its_change_is(tmp_path, monkeypatch):
         store.activate("a", b"both votes", events.EMPTY)
         assert [event.event for event in store.events()] == ["begun", "made"]
         assert events.verify_logs(store.events()) == []
+
+
+def test_what_becomes_of_a_key_is_told_in_order():
+    with closing(ShareStore()) as store:
+
+        def voted(key_id, replaces, number):
+            fields = {"recoveries": number, "predecessor": replaces}
+            share = StoredShare(key_id, "u", "ed25519", b"public", b"share", "prepared", **fields)
+            store.prepare(share)
+            store.vote(key_id, lambda share, head: b"a vote")
+
+        for number, (key_id, replaces) in enumerate([("a", None), ("b", "a")]):
+            voted(key_id, replaces, number)
+            store.activate(key_id, b"both votes", events.EMPTY, session=f"session {number}")
+        voted("c", "b", 2)
+        store.drop("u", "ed25519", "c")
+        at_peer = NodeStatement("u", "ed25519", None, "b", None, frozenset("b"), restored=False)
+        for _ in range(2):
+            store.merge(at_peer, lambda share: None)
+        for key_id in ("b", "nobody's"):
+            store.suspend(key_id, "cheated")
+        store.keys.identity(SystemRng())
+        store.keys.replace_seal_key(SystemRng())
+        told = [(e.event, e.user_id, e.key_id, e.session, e.outcome) for e in store.events()]
+        assert events.verify_logs(store.events()) == []
+    head = events.head_outcome(events.EMPTY)
+    assert told == [
+        ("made", "u", "a", "session 0", head),
+        ("recovered", "u", "b", "session 1", head),
+        ("retired", "u", "a", "", "replaced by b"),
+        ("retired", "u", "c", "", "never in force"),
+        ("suspended", "u", "b", "", "the other MPC node says that it is suspended"),
+        ("suspended", "u", "b", "", "cheated"),
+        (
+            "seal key",
+            "",
+            "",
+            "",
+            "a new one in place of the lost one, to which 1 shares were sealed",
+        ),
+    ]
 
 
 @pytest.mark.parametrize("full", [False, True])
