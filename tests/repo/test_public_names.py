@@ -106,8 +106,8 @@ def test_defaults_are_as_written_down():
 
 
 def limits() -> Iterator[str]:
-    """The numbers with a name of each module of the service and the node: bounds, times, sizes."""
-    for path in python_files("mpcsim/service", "node"):
+    """The numbers with a name in protocols, service and node: bounds, times, sizes."""
+    for path in python_files("mpcsim/protocols", "mpcsim/service", "node"):
         name = path.relative_to(ROOT).with_suffix("")
         assigned = [
             each for each in parsed(path).body if isinstance(each, ast.Assign | ast.AnnAssign)

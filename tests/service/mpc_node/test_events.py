@@ -197,17 +197,21 @@ def test_an_event_is_there_exactly_if_its_change_is(tmp_path, monkeypatch):
 def test_what_becomes_of_a_key_is_told_in_order():
     with closing(ShareStore()) as store:
 
-        def voted(key_id, replaces, number):
+        def prepare(key_id, replaces, number):
             fields = {"recoveries": number, "predecessor": replaces}
             share = StoredShare(key_id, "u", "ed25519", b"public", b"share", "prepared", **fields)
             store.prepare(share)
-            store.vote(key_id, lambda share, head: b"a vote")
 
         for number, (key_id, replaces) in enumerate([("a", None), ("b", "a")]):
-            voted(key_id, replaces, number)
+            for each in (key_id, "one that is never voted for"):
+                prepare(each, replaces, number)
+            store.vote(key_id, lambda share, head: b"a vote")
             store.activate(key_id, b"both votes", events.EMPTY, session=f"session {number}")
-        voted("c", "b", 2)
-        store.drop("u", "ed25519", "c")
+        prepare("c", "b", 2)
+        store.vote("c", lambda share, head: b"a vote")
+        prepare("d", "b", 2)
+        for key_id in "cd":
+            store.drop("u", "ed25519", key_id)
         at_peer = NodeStatement("u", "ed25519", None, "b", None, frozenset("b"), restored=False)
         for _ in range(2):
             store.merge(at_peer, lambda share: None)
