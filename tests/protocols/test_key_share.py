@@ -94,6 +94,17 @@ def test_the_share_after_an_abort():
     assert str(share.secret_share.n) not in repr(share)
 
 
+def test_so_many_records_are_remembered_as_consistent(monkeypatch):
+    known = set()
+    monkeypatch.setattr(keyshare, "_KNOWN_CONSISTENT", known)
+    monkeypatch.setattr(keyshare, "KNOWN_RECORDS", 2)
+    counts = []
+    for curve, holders in (("secp256k1", 2), ("secp256k1", 2), ("ed25519", 2), ("ed25519", 3)):
+        PublicKeyRecord.from_bytes(keys(curve, 2, holders)[1].record.to_bytes())
+        counts.append(len(known))
+    assert counts == [1, 1, 2, 1]
+
+
 def test_a_share_of_another_shape_is_refused_before_it_is_computed_with(monkeypatch):
     """Seal keys are public: a share may name 256 holders, and checking that takes seconds."""
 

@@ -9,7 +9,13 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.service.operations.data_folder import claim_folder, link_file, prepare, read_link
+from mpcsim.service.operations.data_folder import (
+    claim_folder,
+    link_file,
+    linked_deployments,
+    prepare,
+    read_link,
+)
 from mpcsim.service.storage.roles import REGISTRY
 from tests.helpers.gateway import reopen
 from tests.service.operations.conftest import PARTS
@@ -32,6 +38,8 @@ def test_links_are_made_once_and_are_their_owners_alone(tmp_path):
     for party in MPC_NODES:
         assert made[REGISTRY, party] == made[ROLES[party], party]
         assert made[REGISTRY, party].keys.key.hex() not in repr(made)
+    for role in PARTS:
+        assert linked_deployments(tmp_path, role) == {made[LINKS[0]].deployment}
     for at in LINKS:
         assert stat.S_IMODE(link_file(tmp_path, *at).stat().st_mode) == 0o600
     reopen(tmp_path).close()
