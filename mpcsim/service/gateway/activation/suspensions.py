@@ -331,7 +331,7 @@ class Suspensions:
             statement = SuspensionReceipt(
                 at.key_id, notice_digest(notice.notice), acknowledgement.opened
             )
-            identity = (await link.hello()).identity  # a new one: the node has just answered
+            identity = (await link.hello()).identity  # of now: the node has just answered
             if not is_signed_by(identity, statement, acknowledgement.signature):
                 LOG.error("the %s has not signed what it says of %s", who, _label(at))
                 return
