@@ -61,7 +61,7 @@ def at_creation(**changes: Any) -> Party[Any, Any]:
     [
         ({"rounds": (sender(replace(ASKED, senders="askr")),)}, "unknown role 'askr'; did you me"),
         ({"roles": lambda setup: {}}, "have no 'all'"),
-        ({"roles": lambda setup: {"all": (1, 2), "asker": (1,), "others": (3,)}}, "party 3, who"),
+        ({"roles": lambda setup: {"all": (1, 2), "asker": (1,), "others": (3, 4)}}, "party 3, who"),
         ({"check": lambda setup, me: False}, "the check of 'toy' returned False; it raises"),
         (
             {"rounds": (sender(AS_POINT),), "wire": lambda setup: NO_CONTEXT},

@@ -1,9 +1,12 @@
 """The run in memory refuses what makes no sense, and loses nothing by it."""
 
+from pathlib import Path
+
 import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.protocols.local_run import LocalRun, results
+from tests.helpers.reviewed import check_reviewed
 from tests.helpers.sessions import dkg_session
 
 
@@ -23,3 +26,13 @@ def test_a_run_refuses_what_makes_no_sense():
         results(run.outcomes())
     assert set(results(run.finish())) == {1, 2, 3}
     assert run.depth == {1: 3, 2: 3, 3: 3}  # commit, reveal, deal
+
+
+def test_a_listener_hears_of_each_step_and_of_each_message_at_both_ends():
+    """The youngest message comes first, so that some are early. Sizes of proofs are fixed."""
+    heard, run = [], LocalRun(dkg_session("ed25519", 2, 2).parties())
+    for party in run.parties.values():
+        party.listener = heard.append
+    run.start()
+    run.finish(lambda in_flight: len(in_flight) - 1)
+    check_reviewed(map(str, heard), Path(__file__).with_name("heard.txt"))
