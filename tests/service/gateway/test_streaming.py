@@ -588,6 +588,7 @@ async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(
     signing.port.go_on.set()
     await asking
     assert len(sent) == 1
+    assert session.open_nodes == {signer}  # its place is free once it is closed there
 
 
 async def test_a_session_that_ends_with_its_answer_breaks_off(gateway, client, signing):

@@ -197,7 +197,9 @@ class Streaming:
             except _StoreFirst:
                 raise
             except BaseException as error:
-                if isinstance(error, Refused) and not isinstance(error, LinkFailed):
+                refused = isinstance(error, Refused) and not isinstance(error, LinkFailed)
+                # Of a session that has ended it is not the node's word: it is being closed there.
+                if refused and self._sessions.is_open(session):
                     session.open_nodes.discard(party)
                 await self._sessions.cancel([session])
                 raise
