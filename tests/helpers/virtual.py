@@ -1,14 +1,26 @@
 """Sessions in virtual time."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from functools import wraps
 from typing import Any
 
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim import Network, Trace
 from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.run.realtime import clock
 from tests.helpers.sessions import Session
+
+
+def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that is a coroutine, in virtual time from 0 on; fixtures are passed on."""
+
+    @wraps(test)
+    def run(*arguments: Any, **options: Any) -> None:
+        clock.run(test(*arguments, **options))
+
+    return run
 
 
 def judged(session: Session) -> Callable[[Mapping[int, Any]], bool]:

@@ -2,7 +2,6 @@
 them does not do its part."""
 
 import asyncio
-from functools import wraps
 
 import pytest
 
@@ -17,7 +16,7 @@ from mpcsim.service.errors import (
 )
 from mpcsim.service.gateway.activation.attestations import PROMPT_S, Attestations
 from mpcsim.service.rpc.statements import SignedAttestation, SuspensionAttestation
-from mpcsim.sim.run.realtime import clock as virtual
+from tests.helpers.virtual import in_virtual_time
 
 NOT_NOW = Refused(CONFLICT, "not now")
 TOLD_OPERATOR = [(INSTITUTION, "attest"), (OPERATOR, "hear")]
@@ -45,22 +44,18 @@ class Side:
     ask = call
 
 
-def in_virtual_time(test):
+def between_two_sides(test):
     """A test that is given attestations, both sides by party, and what these are asked."""
 
-    @wraps(test)
-    def run():
-        async def work():
-            log, loop = [], asyncio.get_running_loop()
-            sides = {party: Side(party, log) for party in MPC_NODES}
-            attestations = Attestations(sides, loop.time)
-            await test(attestations, sides, log)
-            await attestations.stop()
-            assert asyncio.all_tasks() == {asyncio.current_task()}
+    @in_virtual_time
+    async def run():
+        log, loop = [], asyncio.get_running_loop()
+        sides = {party: Side(party, log) for party in MPC_NODES}
+        attestations = Attestations(sides, loop.time)
+        await test(attestations, sides, log)
+        await attestations.stop()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
-        virtual.run(work())
-
-    del run.__wrapped__  # it takes no fixtures
     return run
 
 
@@ -71,7 +66,7 @@ async def yes():
 # ---------------------------------------------------------------------- at the gateway's start
 
 
-@in_virtual_time
+@between_two_sides
 async def test_at_the_start_each_hears_what_is_suspended_at_the_other(attestations, sides, log):
     sides[OPERATOR].suspended = (bytes(32),)
     await attestations.exchange_at_start()
@@ -81,7 +76,7 @@ async def test_at_the_start_each_hears_what_is_suspended_at_the_other(attestatio
 
 @pytest.mark.parametrize("verb", ["attest", "hear"])
 def test_a_node_that_refuses_at_the_start_is_logged_and_stops_nobody(verb, caplog):
-    @in_virtual_time
+    @between_two_sides
     async def test(attestations, sides, log):
         for side in sides.values():
             side.suspended = (bytes(32),)
@@ -102,7 +97,7 @@ def test_a_node_that_refuses_at_the_start_is_logged_and_stops_nobody(verb, caplo
 # ---------------------------------------------------------------------- while vaults are opened
 
 
-@in_virtual_time
+@between_two_sides
 async def test_statements_are_exchanged_once_a_minute(attestations, sides, log):
     sides[OPERATOR].fails["hear"] = NOT_NOW  # until then it has none
     for pause_s, exchanges in ((0, 2), (30, 3), (30, 4), (29.9, 4), (0.1, 5)):
@@ -114,14 +109,14 @@ async def test_statements_are_exchanged_once_a_minute(attestations, sides, log):
             del sides[OPERATOR].fails["hear"]
 
 
-@in_virtual_time
+@between_two_sides
 async def test_what_is_under_way_is_not_begun_again(attestations, sides, log):
     await asyncio.gather(*[attestations.ask_with_attestation(OPERATOR, yes) for _ in range(3)])
     await asyncio.sleep(0.02)
     assert sorted(log) == sorted(TOLD_OPERATOR + TOLD_INSTITUTION)
 
 
-@in_virtual_time
+@between_two_sides
 async def test_who_demands_a_statement_is_brought_one_and_asked_once_more(attestations, sides, log):
     await attestations.exchange_now()
     assert sorted(log) == sorted(TOLD_OPERATOR + TOLD_INSTITUTION)
@@ -151,7 +146,7 @@ def test_after_an_abort_the_other_hears_until_it_has_accepted(fails):
     once = TOLD_INSTITUTION[:fails]
     by, verb = once[-1]
 
-    @in_virtual_time
+    @between_two_sides
     async def test(attestations, sides, log):
         now = asyncio.get_running_loop().time
         sides[by].fails[verb] = NOT_NOW
@@ -171,7 +166,7 @@ def test_after_an_abort_the_other_hears_until_it_has_accepted(fails):
     test()
 
 
-@in_virtual_time
+@between_two_sides
 async def test_an_abort_during_a_delivery_is_delivered_too(attestations, sides, log):
     one = asyncio.create_task(attestations.deliver_after_abort(OPERATOR))
     await asyncio.sleep(0.005)
@@ -179,7 +174,7 @@ async def test_an_abort_during_a_delivery_is_delivered_too(attestations, sides, 
     assert log == 2 * TOLD_INSTITUTION
 
 
-@in_virtual_time
+@between_two_sides
 async def test_the_last_statement_is_brought_again_and_is_no_new_one(attestations, sides, log):
     """Of a node that is down now; after an abort it may have suspended more."""
     sides[OPERATOR].fails["attest"] = node_unreachable(OPERATOR)
@@ -196,7 +191,7 @@ async def test_the_last_statement_is_brought_again_and_is_no_new_one(attestation
     assert sides[INSTITUTION].heard[4:] == [(bytes(32),)]
 
 
-@in_virtual_time
+@between_two_sides
 async def test_what_is_under_way_ends_when_the_gateway_stops(attestations, sides, log):
     sides[INSTITUTION].fails["hear"] = NOT_NOW
     await attestations.deliver_after_abort(OPERATOR)

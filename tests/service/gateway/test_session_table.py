@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from functools import wraps
 
 import pytest
 
@@ -19,14 +18,10 @@ from mpcsim.service.errors import (
     too_many_key_creations,
 )
 from mpcsim.service.gateway.defaults import LINK_TIMEOUT_S
-from mpcsim.service.gateway.sessions.sessions import (
-    CANCEL_WAIT_S,
-    CallerContext,
-    Sessions,
-)
+from mpcsim.service.gateway.sessions.sessions import CANCEL_WAIT_S, CallerContext, Sessions
 from mpcsim.service.rpc.tokens import Claims
 from mpcsim.service.web.idempotency import CallName
-from mpcsim.sim.run.realtime import clock as virtual
+from tests.helpers.virtual import in_virtual_time
 
 EPOCH = "ab" * 32
 
@@ -66,14 +61,6 @@ class Table(Sessions):
         session = await self.begin(caller, bytes([number]) * 32, what=what, **options)
         session.open_nodes = set(session.nodes)
         return session
-
-
-def in_virtual_time(test):
-    @wraps(test)
-    def run(*arguments, **options):
-        virtual.run(test(*arguments, **options))
-
-    return run
 
 
 def now():
